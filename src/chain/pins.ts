@@ -6,7 +6,6 @@ import type { Stats } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { digest } from "../core/seal.ts";
 import { errorMessage, isObject } from "../core/values.ts";
-import { McpError } from "../protocol/errors.ts";
 
 /** What can be pinned. `server` has one item, its instructions. */
 export const PIN_KINDS = ["tools", "prompts", "templates", "server"] as const;
@@ -38,6 +37,10 @@ const FORMAT_VERSION = 1;
 const LOCK_MS = 10_000;
 /** The most items of one kind of a server. Further ones are held, and not written to the file. */
 const MAX_ITEMS = 5_000;
+/** If a server has more items that were never approved, those that are in its list no more are forgotten. */
+export const MAX_NEW_ITEMS = 100;
+/** The most characters of the definitions of a server. With more, only their digests are kept. */
+const MAX_SERVER_LENGTH = 4 * 1024 * 1024;
 const MAX_DEFINITION_LENGTH = 64 * 1024;
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
@@ -120,6 +123,12 @@ export class Pins {
     else if (all.has(name) || all.size < MAX_ITEMS) all.set(name, pin);
   }
 
+  /** The names of the items that were never approved. */
+  newItems(server: string, kind: PinKind): string[] {
+    const all = [...(this.#servers.get(server)?.pins[kind] ?? [])];
+    return all.flatMap(([name, { approved }]) => (approved === undefined ? [name] : []));
+  }
+
   /** Within `change`. */
   setKnown(server: string, kind: PinKind): void {
     const { known } = this.#of(server);
@@ -158,21 +167,27 @@ function emptyPins(): ServerPins {
   return { known: [], pins: { tools: new Map(), prompts: new Map(), templates: new Map(), server: new Map() } };
 }
 
-function unusable(reason: string): McpError {
-  return McpError.of("internal_error", `The approved definitions cannot be read: ${reason}`, { middlewareName: "pin" });
+/** For the operator, since it names files of this machine. Callers get another error. */
+function unusable(reason: string): Error {
+  return new Error(`The approved definitions cannot be read: ${reason}`);
 }
 
 function toJson(servers: ReadonlyMap<string, ServerPins>): unknown {
   const entries = [...servers].map(([name, { known, pins }]) => {
     const kinds = PIN_KINDS.map((kind) => [kind, Object.fromEntries(pins[kind])] as const);
-    return [name, { known, ...Object.fromEntries(kinds.filter(([, all]) => Object.keys(all).length > 0)) }];
+    const server = { known, ...Object.fromEntries(kinds.filter(([, all]) => Object.keys(all).length > 0)) };
+    return [name, JSON.stringify(server).length > MAX_SERVER_LENGTH ? withoutDefinitions(server) : server];
   });
   return { version: FORMAT_VERSION, servers: Object.fromEntries(entries) as object };
 }
 
+function withoutDefinitions(server: object): unknown {
+  return JSON.parse(JSON.stringify(server, (key, value: unknown) => (key === "definition" ? undefined : value)));
+}
+
 /** Throws if the content is not ours: to ignore it would approve everything anew. */
 function parse(text: string, file: string): Map<string, ServerPins> {
-  const fail = (): McpError => unusable(`${file} is not valid; repair it, or remove it to approve everything anew`);
+  const fail = (): Error => unusable(`${file} is not valid; repair it, or remove it to approve everything anew`);
   let content: unknown;
   try {
     content = JSON.parse(text);

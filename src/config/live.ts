@@ -20,7 +20,6 @@ import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
 import type { SandboxOptions } from "../live/sandbox.ts";
 import type { LiveOptions } from "../live/server.ts";
 import type { LanguageEntry, LanguageOptions, SettingProblem, SettingSpec } from "../live/tool.ts";
-import { findProgram } from "../process/program.ts";
 import type { Problem } from "./document.ts";
 import {
   type ConfigPlace,
@@ -33,6 +32,7 @@ import {
   type UpstreamKind,
   type UpstreamSource,
 } from "./kinds.ts";
+import { filesOf } from "./local-files.ts";
 import * as read from "./readers.ts";
 import { createRedactor, type Secret } from "./variables.ts";
 
@@ -150,20 +150,6 @@ function problemAt({ path: at, position }: ConfigPlace, severity: Problem["sever
   const [what = "", ...advice] = text.split("; ");
   const message = `${at}: ${what.charAt(0).toLowerCase()}${what.slice(1)}`;
   return { ...position, severity, message, hint: advice.join("; ") };
-}
-
-const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
-
-/** The files that an entry runs: its programs, its module, and scripts among its arguments. */
-async function filesOf({ programs: required = [], settings }: UpstreamSource, folder: string): Promise<string[]> {
-  const {
-    module,
-    args = [],
-    cwd: given = folder,
-  } = settings as { module?: string; args?: readonly string[]; cwd?: string };
-  const found = await Promise.all(required.map(({ command }) => findProgram(command)));
-  const scripts = args.filter((arg) => SCRIPT.test(arg)).map((arg) => resolve(given, arg));
-  return [...found, module, ...scripts].filter((one) => one !== undefined);
 }
 
 /** The language of code mode. */

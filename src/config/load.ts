@@ -145,11 +145,19 @@ export interface ConfigReport {
 /** Checks a file and reports what is in it. Also warns about programs that cannot be started on this machine. */
 export async function examineConfig(path: string, options: ConfigOptions = {}): Promise<ConfigReport> {
   checkOptions("examineConfig()", options, OPTIONS);
-  const text = await readConfigText(path);
+  return (await examineConfigText(await readConfigText(path), path, options)).report;
+}
+
+/** Checks the text of a config. The file `path` need not exist. */
+export async function examineConfigText(
+  text: string,
+  path: string,
+  options: ConfigOptions = {},
+): Promise<{ readonly report: ConfigReport; readonly config?: Config }> {
   const { config, problems } = await readConfig(text, path, options);
   const upstreams = [...(config?.upstreams.values() ?? [])];
   const middleware = [...(config?.chain ?? []), ...upstreams.flatMap(({ use }) => use)];
-  return {
+  const report: ConfigReport = {
     text,
     problems: sortProblems([
       ...problems,
@@ -171,6 +179,7 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
       ...middleware.flatMap((entry) => (entry.kind === "module" ? [`middleware: the module ${entry.file}`] : [])),
     ],
   };
+  return { report, ...(config && { config }) };
 }
 
 function describeStart({ name, kind, settings, secrets }: UpstreamEntry): string {

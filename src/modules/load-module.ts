@@ -144,6 +144,12 @@ function withTypeScriptName(error: Error & { readonly url?: unknown }): Error {
   return new Error(`${error.message}\nImport ${source} by its real name, with its own extension`, { cause: error });
 }
 
+/** What a module imports by relative paths, found without parsing it. */
+export function relativeImports(source: string): string[] {
+  const imports = source.matchAll(/\b(?:from|import|import\s*\(|require\s*\()\s*["'](\.{1,2}\/[^"'\n]+)["']/g);
+  return Array.from(imports, ([, specifier = ""]) => specifier);
+}
+
 async function findSyntaxError(entry: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
   const modules = new Set([entry]);
   for (const file of modules) {
@@ -152,9 +158,7 @@ async function findSyntaxError(entry: string, cause: SyntaxError): Promise<Synta
     if (source === undefined) continue;
     const found = await syntaxErrorIn(file, source, cause);
     if (found !== undefined) return found;
-    for (const [, specifier = ""] of source.matchAll(/\b(?:from|import)\s*["'](\.{1,2}\/[^"'\n]+)["']/g)) {
-      modules.add(resolve(dirname(file), specifier));
-    }
+    for (const specifier of relativeImports(source)) modules.add(resolve(dirname(file), specifier));
   }
   return undefined;
 }

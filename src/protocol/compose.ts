@@ -8,7 +8,7 @@ import { copyContext, isCancelled, isCopy } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
-import { McpError } from "./errors.ts";
+import { McpError, withoutFolders } from "./errors.ts";
 import { checkParams } from "./params.ts";
 
 /** A middleware of a chain, with its name. */
@@ -228,7 +228,7 @@ function ownError(name: string, error: unknown, notification?: string): unknown 
     // The thrown value may be a Proxy whose traps throw.
   }
   const during = notification === undefined ? "" : ` at ${notification}`;
-  return middlewareError(name, `failed${during}: ${errorMessage(error)}`, error);
+  return middlewareError(name, `failed${during}: ${withoutFolders(errorMessage(error))}`, error);
 }
 
 function noResult(name: string, { method }: Request, result: unknown): McpError {

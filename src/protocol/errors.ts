@@ -122,29 +122,24 @@ export function toMcpError(error: unknown): McpError {
   return McpError.of("internal_error", `Internal error: ${withoutDiagnostics(error)}`, undefined, { cause: error });
 }
 
-/** Errors that occur when our own code is loaded. Their messages name files of this machine. */
-const LOADING: Readonly<Record<string, string>> = {
-  EMFILE: "too many files are open on this machine",
-  ENFILE: "too many files are open on this machine",
-  ERR_MODULE_NOT_FOUND: "a module could not be loaded",
-};
+/** The folders of an absolute path, but not of a URL. */
+const FOLDERS = /(?<![\w:/.~-])(?:\/|[A-Z]:\\)([^\s/\\'";:,]+[/\\])+/g;
 
-/** The message without the output of a program, which is meant for the operator and may concern another client. */
+/**
+ * The message without what is meant for the operator: the output of a program, which may concern another client, and the
+ * folders of files on this machine.
+ */
 export function withoutDiagnostics(thrown: unknown): string {
-  let message = loadingMessage(thrown) ?? errorMessage(thrown);
+  let message = errorMessage(thrown);
   for (let one = thrown; one instanceof ConnectionError; one = one.cause) {
     message = message.replaceAll(one.diagnostics ?? "", "");
   }
-  return message;
+  return withoutFolders(message);
 }
 
-/** Never throws, even if the value's getters do. */
-function loadingMessage(thrown: unknown): string | undefined {
-  try {
-    return thrown instanceof Error ? LOADING[String((thrown as { readonly code?: unknown }).code)] : undefined;
-  } catch {
-    return undefined;
-  }
+/** Callers of a gateway need not know where its files are. Their names stay, as a hint for the operator. */
+export function withoutFolders(message: string): string {
+  return message.replace(FOLDERS, ".../");
 }
 
 /**

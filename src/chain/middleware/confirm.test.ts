@@ -1,11 +1,15 @@
 // Who is asked about which tools, what the question shows, and what happens after each answer, in both styles.
 
 import { expect, it } from "vitest";
+import { RawPeer, statelessMeta } from "../../../test/support/dialogue/raw-peer.ts";
 import { callRequest, fakeClient, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
+import { serveTransport } from "../../dialogue/connection.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
 import { inputRequired } from "../../server/index.ts";
 import { createServer } from "../../server/server.ts";
 import { connectInMemory, REVISION_NAMES } from "../../testing.ts";
+import { memoryPair } from "../../transport/memory.ts";
 import { chain } from "../chain.ts";
 import { confirm, type ConfirmOptions } from "./confirm.ts";
 
@@ -154,4 +158,32 @@ it("judges a tool by the list of the caller", async () => {
   for (const { context } of [ada!, bea!])
     expect(await gateway(callRequest("move"), context)).toEqual(textResult("moved"));
   expect([ada!.clientRequests.length, bea!.clientRequests.length]).toEqual([0, 1]);
+});
+
+it("asks, even if the call already comes with an answer", async () => {
+  const [ours, theirs] = memoryPair();
+  const served = await serveTransport(chain(confirm()).to(server()), ours);
+  const peer = await new RawPeer(theirs).start();
+  const accept = { action: "accept", content: {} };
+  let id = 0;
+  const call = async (params: Record<string, unknown>): Promise<Result> => {
+    id += 1;
+    const _meta = statelessMeta(NEWEST.name, { elicitation: {} });
+    const answer = await peer.request({
+      id,
+      method: "tools/call",
+      params: { name: "delete", arguments: {}, ...params, _meta },
+    });
+    return answer["result"] as Result;
+  };
+  for (const key of ["1", "confirm", "__proto__"]) {
+    expect(await call({ inputResponses: { [key]: accept } })).toMatchObject({ resultType: "input_required" });
+  }
+  // Nor does the answer to one question count for the next call.
+  const asked = await call({});
+  const [key = ""] = Object.keys(asked["inputRequests"] as object);
+  const answered = { inputResponses: { [key]: accept, "2": accept }, requestState: asked["requestState"] };
+  expect(await call(answered)).toMatchObject({ content: [{ text: "deleted" }] });
+  expect(await call({ inputResponses: { [key]: accept } })).toMatchObject({ resultType: "input_required" });
+  await served.close();
 });

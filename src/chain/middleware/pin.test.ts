@@ -199,14 +199,68 @@ it("refuses everything if the file is broken, or others can change it", async ()
   await running.names();
   const content = await readFile(file, "utf8");
   await writeFile(file, "{}");
-  await expect(running.names()).rejects.toThrow(`${file} is not valid; repair it, or remove it`);
+  const refused = { message: expect.not.stringContaining(folder) as string, data: { middlewareName: "pin" } };
+  const warned = (text: string): void =>
+    expect(process.emitWarning).toHaveBeenCalledWith(expect.stringContaining(text));
+  await expect(running.names()).rejects.toMatchObject(refused);
+  warned(`${file} is not valid; repair it, or remove it`);
   await writeFile(file, content);
   if (process.platform !== "win32") {
     await chmod(file, 0o622);
-    await expect(client(handler).use("a")).rejects.toThrow(`run "chmod go-w ${file}"`);
+    await expect(client(handler).use("a")).rejects.toMatchObject(refused);
+    warned(`run "chmod go-w ${file}"`);
     await chmod(file, 0o600);
   }
   expect(await client(handler).names()).toEqual(["a"]);
+});
+
+it("tells callers no path if the state folder cannot be written, and the operator once", async () => {
+  // A file where the folder should be, which also root cannot change.
+  await writeFile(join(folder, "taken"), "");
+  vi.stubEnv("XDG_STATE_HOME", join(folder, "taken"));
+  const { handler } = changing({ name: "a" });
+  const caller = client(handler, { file: join(folder, "taken", "pins.json") });
+  for (let at = 0; at < 3; at += 1) {
+    const error = await caller.names().catch((thrown: unknown) => thrown as Error);
+    expect(error).toMatchObject({
+      message: expect.stringContaining("the log of the gateway has the reason") as string,
+    });
+    const { message, data } = error as Error & { data?: unknown };
+    expect(JSON.stringify([message, data])).not.toContain(folder);
+  }
+  const warnings = vi.mocked(process.emitWarning).mock.calls.map(([text]) => String(text));
+  expect(warnings.filter((text) => text.includes(folder))).toHaveLength(1);
+});
+
+it("forgets items that were never approved and are in no list any more, so that a server cannot fill the file", async () => {
+  const { state, handler } = changing({ name: "a" });
+  const caller = client(handler);
+  await caller.names();
+  const many = (round: number): Tool[] =>
+    Array.from({ length: 30 }, (_, at) => ({ name: `t${round}-${at}`, description: "x".repeat(100) }));
+  for (let round = 0; round < 20; round += 1) {
+    state.tools = [{ name: "a" }, ...many(round)];
+    expect(await caller.names()).toEqual(["a"]);
+  }
+  const pins = new Pins(file);
+  await pins.refresh();
+  expect(pins.newItems("server", "tools").length).toBeLessThanOrEqual(130);
+  expect(pins.newItems("server", "tools")).toEqual(expect.arrayContaining(many(19).map(({ name }) => name)));
+  // What is in the list is kept, however much it is, and what was approved is kept when it is gone.
+  state.tools = Array.from({ length: 300 }, (_, at) => ({ name: `n${at}` }));
+  expect(await caller.names()).toEqual([]);
+  await pins.refresh();
+  expect(pins.newItems("server", "tools")).toHaveLength(300);
+  state.tools = [{ name: "a" }];
+  expect(await caller.names()).toEqual(["a"]);
+});
+
+it("keeps only the digests of a server whose definitions are very long together", async () => {
+  const long = (at: number): Tool => ({ name: `t${at}`, description: "x".repeat(60_000) });
+  const { handler } = changing(...Array.from({ length: 100 }, (_, at) => long(at)));
+  expect(await client(handler).names()).toHaveLength(100);
+  expect((await readFile(file, "utf8")).length).toBeLessThan(100_000);
+  expect(await client(handler).names()).toHaveLength(100);
 });
 
 it("shows no second item with the name of an approved one, and no item without a name", async () => {

@@ -9,12 +9,12 @@ import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
-import { isObject } from "../../core/values.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS, OWN_NAMES, UPSTREAM, type List } from "../../protocol/lists.ts";
 import { walkPages } from "../../protocol/walk-pages.ts";
 import { viewKey } from "../caller-tools.ts";
-import { definitionOf, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
+import { definitionOf, MAX_NEW_ITEMS, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
 import { mapItems, NAMING_PARAMS, readRef } from "../result-items.ts";
 import { backgroundContext } from "../router/pages.ts";
 
@@ -67,6 +67,8 @@ const MAX_VIEWS = 1_000;
 const MAX_REPORTED = 10_000;
 /** How soon a list may be read again for an unknown name. Otherwise each call of an invented name would read it. */
 const REREAD_MS = 10_000;
+/** A file that cannot be used fails every request. */
+const WARN_AGAIN_MS = 60_000;
 
 /**
  * Shows only definitions that were approved. New and changed ones are hidden until someone approves them with
@@ -107,6 +109,8 @@ class Pinner {
   /** The items of the lists that were compared since the start, by the names that a caller sees. */
   #views: Readonly<Record<ListedKind, BoundedMap<string, View>>> = noViews();
   readonly #reported = new BoundedMap<string, true>(MAX_REPORTED);
+  /** When the operator is warned again of a problem with the file. */
+  readonly #warned = new BoundedMap<string, number>(10);
 
   constructor(
     approvesFirst: boolean,
@@ -142,7 +146,7 @@ class Pinner {
     const isFirst = items.some(({ server }) => isUnknown(pins, server, kind));
     // The first list of a server is approved or held as a whole, not page by page.
     if (isFirst) await this.#learn(pins, kind, isWhole ? items : await this.#readAll(list, context, next));
-    await this.#compare(pins, kind, items);
+    await this.#compare(pins, kind, items, async () => (isWhole ? items : this.#readAll(list, context, next)));
     const views = this.#views[kind];
     const view = viewKey(context.caller);
     if (isWhole) views.set(view, { names: new Map(), readAt: performance.now() });
@@ -155,7 +159,7 @@ class Pinner {
 
   /** Approves or holds the lists of servers that were never seen. */
   async #learn(pins: Pins, kind: PinKind, items: readonly Item[]): Promise<void> {
-    await pins.change(() => {
+    await this.#change(pins, () => {
       // Another gateway may have been faster.
       const found = items.filter(({ server }) => isUnknown(pins, server, kind));
       for (const { server, own, definition } of found) {
@@ -176,20 +180,38 @@ class Pinner {
     return all;
   }
 
-  /** Writes down what is new or changed, and what is again as it was approved. */
-  async #compare(pins: Pins, kind: PinKind, items: readonly Item[]): Promise<void> {
+  /** Writes down what is new or changed, and what is again as it was approved. `readAll` reads the whole list. */
+  async #compare(
+    pins: Pins,
+    kind: PinKind,
+    items: readonly Item[],
+    readAll: () => Promise<readonly Item[]>,
+  ): Promise<void> {
     const differs = ({ server, own, definition }: Item): boolean => {
       const { approved, held } = pins.find(server, kind, own) ?? {};
       const now = pinned(definition).digest;
       return approved?.digest === now ? held !== undefined : held?.digest !== now;
     };
     const changed = items.filter(differs);
-    await (changed.length === 0 ? undefined : this.#writeDown(pins, kind, changed));
+    await (changed.length === 0 ? undefined : this.#writeDown(pins, kind, changed, readAll));
     for (const item of items) if (!isApproved(pins, kind, item)) this.#report(pins, kind, item);
   }
 
-  async #writeDown(pins: Pins, kind: PinKind, changed: readonly Item[]): Promise<void> {
-    await pins.change(() => {
+  async #writeDown(
+    pins: Pins,
+    kind: PinKind,
+    changed: readonly Item[],
+    readAll: () => Promise<readonly Item[]>,
+  ): Promise<void> {
+    const isCrowded = (server: string): boolean => pins.newItems(server, kind).length + changed.length > MAX_NEW_ITEMS;
+    const crowded = [...new Set(changed.map(({ server }) => server))].filter(isCrowded);
+    const listed = new Set((crowded.length === 0 ? [] : await readAll()).map(({ server, own }) => `${server}/${own}`));
+    await this.#change(pins, () => {
+      // A server that has other items in every list must not fill the file.
+      for (const server of crowded) {
+        const gone = pins.newItems(server, kind).filter((name) => !listed.has(`${server}/${name}`));
+        for (const name of gone) pins.set(server, kind, name, undefined);
+      }
       for (const { server, own, definition } of changed) {
         const { approved } = pins.find(server, kind, own) ?? {};
         const now = pinned(definition);
@@ -217,7 +239,7 @@ class Pinner {
     const pins = await this.#get();
     const item = known ?? (await this.#find(kind, name, context, next));
     // It may have been approved since the file was read.
-    if (item !== undefined && !isUsable(pins, kind, item)) await pins.refresh();
+    if (item !== undefined && !isUsable(pins, kind, item)) await this.#refresh(pins);
     if (item === undefined || !isUsable(pins, kind, item)) throw heldError(pins, kind, name, item);
     return next(request, context);
   }
@@ -231,7 +253,7 @@ class Pinner {
     const items = await this.#readAll(LISTS[kind], context, next);
     const pins = await this.#open();
     if (items.some(({ server }) => isUnknown(pins, server, kind))) await this.#learn(pins, kind, items);
-    await this.#compare(pins, kind, items);
+    await this.#compare(pins, kind, items, async () => items);
     const names = new Map(items.map((item) => [item.shown, item]));
     views.set(view, { names, readAt: performance.now() });
     return names.get(name);
@@ -253,7 +275,7 @@ class Pinner {
     const pins = await this.#open();
     const item = { server, own: INSTRUCTIONS, shown: INSTRUCTIONS, listed: {}, definition: { instructions } };
     if (isUnknown(pins, server, "server")) await this.#learn(pins, "server", [item]);
-    await this.#compare(pins, "server", [item]);
+    await this.#compare(pins, "server", [item], async () => [item]);
     if (isApproved(pins, "server", item)) return result;
     const before = pins.find(server, "server", INSTRUCTIONS)?.approved?.definition?.["instructions"];
     const { instructions: _held, ...rest } = result;
@@ -266,8 +288,30 @@ class Pinner {
 
   async #open(): Promise<Pins> {
     const pins = await this.#get();
-    await pins.refresh();
+    await this.#refresh(pins);
     return pins;
+  }
+
+  #refresh(pins: Pins): Promise<void> {
+    return this.#guard(() => pins.refresh());
+  }
+
+  #change(pins: Pins, change: () => boolean): Promise<void> {
+    return this.#guard(() => pins.change(change));
+  }
+
+  /** What is wrong with the file is for the operator: callers must not learn its path. */
+  async #guard(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      const problem = errorMessage(error);
+      const now = performance.now();
+      if (now >= (this.#warned.get(problem) ?? 0)) process.emitWarning(`pin: lists and calls are refused: ${problem}`);
+      this.#warned.set(problem, now + WARN_AGAIN_MS);
+      const message = "The approved definitions cannot be read or written; the log of the gateway has the reason";
+      throw McpError.of("internal_error", message, { middlewareName: "pin" }, { cause: error });
+    }
   }
 
   /** Of several items with one name, only the first: it would be approved for all of them. */

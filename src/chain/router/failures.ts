@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { isObject, errorMessage } from "../../core/values.ts";
+import { isObject } from "../../core/values.ts";
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
@@ -30,7 +30,7 @@ export function withUpstreamName(upstream: string, error: unknown): Error {
     const data = isObject(error.data) ? { ...error.data, upstreamName: upstream } : { upstreamName: upstream };
     return new McpError(error.code, nameUpstream(upstream, error.message), data, { cause: error });
   }
-  const message = nameUpstream(upstream, errorMessage(error));
+  const message = nameUpstream(upstream, withoutDiagnostics(error));
   return McpError.of("internal_error", message, { upstreamName: upstream }, { cause: error });
 }
 

@@ -6,8 +6,10 @@ import { ALL_REQUESTS } from "../../chain/upstream/client-requests.ts";
 import { rememberLists } from "../../chain/upstream/create-pool.ts";
 import { commandWith } from "../../chain/upstream/upstream.ts";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
+import { readConfigText } from "../../config/document.ts";
+import { ConfigError, type UpstreamEntry } from "../../config/index.ts";
 import { isHttpUrl } from "../../config/kinds.ts";
-import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
+import { loadConfigText } from "../../config/load.ts";
 import { type CodeSettings, createCodeMode } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
@@ -175,8 +177,9 @@ function quietly({ busy }: Session): Parameters<typeof createAuthorizer>[2] {
 async function checkConfig({ config: given, server }: ConfigTarget, session: Session, isNamed: boolean): Promise<void> {
   const { report, busy } = session;
   const path = await requireConfig(given, "doctor");
-  if (!isNamed) await confirmConfig(path, false);
-  const config = await loadConfig(path, { inputs: inputsFrom({ ...process.env }, false) }).catch((error: unknown) => {
+  const text = (isNamed ? undefined : await confirmConfig(path, false)) ?? (await readConfigText(path));
+  const inputs = inputsFrom({ ...process.env }, false);
+  const config = await loadConfigText(text, path, { inputs }).catch((error: unknown) => {
     if (error instanceof ConfigError) return error;
     throw error;
   });

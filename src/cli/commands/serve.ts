@@ -209,10 +209,11 @@ async function openConfig(line: GatewayLine): Promise<Source> {
   const chosen = await chooseConfig(line);
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;
-  const source = typeof chosen === "string" ? chosen : chosen.config;
+  const source = "path" in chosen ? chosen.path : chosen.config;
   const opened = await openGateway(source, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, {
     trace,
     code: values.code,
+    text: "path" in chosen ? chosen.text : undefined,
     onStray: (message) => log.write({ level: "error", message }),
   });
   const { config, gateway, running, release } = opened;
@@ -240,14 +241,20 @@ async function openConfig(line: GatewayLine): Promise<Source> {
     sees: (server, principal) => seesServer(running.config, server, principal),
     release,
     log,
-    ...(typeof chosen === "string"
-      ? { source: chosen, name: moduleName(chosen), configured: { running, load } }
+    ...("path" in chosen
+      ? { source: chosen.path, name: moduleName(chosen.path), configured: { running, load } }
       : { source: chosen.source, name: chosen.name, starter: chosen.starter, configured: { running } }),
   };
 }
 
-/** The path of the config; or the sessions of --live; or, for `up` in a folder without a config, the starter. */
-async function chooseConfig({ given, command, values }: GatewayLine): Promise<string | MemoryConfig> {
+/** A config, and its text if the user has approved it. */
+interface ConfigFile {
+  readonly path: string;
+  readonly text?: string | undefined;
+}
+
+/** The config; or the sessions of --live; or, for `up` in a folder without a config, the starter. */
+async function chooseConfig({ given, command, values }: GatewayLine): Promise<ConfigFile | MemoryConfig> {
   const { live, sandbox = false, watch = false, code = false } = values;
   if (live !== undefined) {
     if (given !== undefined) throw new UsageError("Give --live or a config, not both");
@@ -266,11 +273,9 @@ async function chooseConfig({ given, command, values }: GatewayLine): Promise<st
     if (given !== undefined || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(`${error.message}; for live sessions without a config, catenary ${command} --live js`);
   });
-  if (given === undefined) {
-    const { confirmConfig } = await import("../serve/trust.ts");
-    await confirmConfig(path, values.yes === true);
-  }
-  return path;
+  if (given !== undefined) return { path };
+  const { confirmConfig } = await import("../serve/trust.ts");
+  return { path, text: await confirmConfig(path, values.yes === true) };
 }
 
 async function openTrace(path: string, log: EventLog): Promise<Trace> {

@@ -21,7 +21,9 @@ import {
   type Problem,
   type UpstreamEntry,
 } from "../../config/index.ts";
+import { readConfigText } from "../../config/document.ts";
 import { codeDefaults, type CodeSettings } from "../../config/live.ts";
+import { loadConfigText } from "../../config/load.ts";
 import { type SignIn, signInNeeded } from "../../config/sign-in.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { Semaphore } from "../../core/async.ts";
@@ -56,11 +58,11 @@ export async function openGateway(
   source: string | Config,
   report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "onWarning" | "middleware">,
   isStdio: boolean,
-  { only, trace, code, onStray }: OpenOptions = {},
+  { only, trace, code, text, onStray }: OpenOptions = {},
 ): Promise<OpenedGateway> {
   const path = typeof source === "string" ? source : source.path;
   const opened =
-    typeof source === "string" ? await openConfig(path, isStdio) : { config: source, load: async () => source };
+    typeof source === "string" ? await openConfig(path, isStdio, text) : { config: source, load: async () => source };
   const whole = withCodeMode(opened.config, code);
   const load = async (): Promise<Config> => withCodeMode(await opened.load(), code);
   const config = only === undefined ? whole : { ...whole, upstreams: new Map([[only, findServer(whole, path, only)]]) };
@@ -87,6 +89,8 @@ export async function openGateway(
 
 export interface OpenOptions {
   readonly only?: string | undefined;
+  /** The text of the config that the user has approved, to be loaded in place of what the file has now. */
+  readonly text?: string | undefined;
   readonly trace?: Trace | undefined;
   readonly code?: boolean | undefined;
   /** Gets the report of an exception that belongs to no request. Default: it is printed. */
@@ -144,7 +148,11 @@ export function moduleIn(stack: string, { chain, upstreams }: Pick<Config, "chai
 }
 
 /** Loads a config for use. Prints its problems, and asks for its inputs. */
-export async function openConfig(path: string, isStdio: boolean): Promise<Pick<OpenedGateway, "config" | "load">> {
+export async function openConfig(
+  path: string,
+  isStdio: boolean,
+  text?: string,
+): Promise<Pick<OpenedGateway, "config" | "load">> {
   const env = { ...process.env };
   // Remove the inputs: upstreams inherit our environment, but should get only the inputs that the config gives them.
   for (const name of Object.keys(env).filter((key) => key.startsWith(inputVariable("")))) delete process.env[name];
@@ -155,7 +163,9 @@ export async function openConfig(path: string, isStdio: boolean): Promise<Pick<O
     answers.set(input.id, answer);
     return answer;
   };
-  const config = await reportProblems(path, () => loadConfig(path, { env, inputs: askOnce }));
+  const config = await reportProblems(path, async () =>
+    loadConfigText(text ?? (await readConfigText(path)), path, { env, inputs: askOnce }),
+  );
   printProblems(path, config.text, [
     ...config.warnings,
     ...(await findMissingPrograms([

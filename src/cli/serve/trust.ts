@@ -1,10 +1,9 @@
 // Asks before a config is used that the user has not named. `up` and `serve` without a config, and commands with the
 // name of a server, use ./catenary.json, and that of a downloaded folder may start any program. An approved file is
-// remembered by its digest, so a changed one is asked about again. Without a terminal there is no question: a client or
-// a service has chosen the folder.
+// remembered by its digest and that of the files it runs, so changed ones are asked about again, and what was approved
+// is what is loaded. Without a terminal there is no question: a client or a service has chosen the folder.
 
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import {
   fileLock,
@@ -13,8 +12,9 @@ import {
   stateDirectory,
   writePrivate,
 } from "../../auth/oauth/private-files.ts";
-import { isFatal } from "../../config/document.ts";
-import { checkConfig, examineConfig } from "../../config/index.ts";
+import { isFatal, readConfigText } from "../../config/document.ts";
+import { checkConfig, examineConfigText } from "../../config/load.ts";
+import { digestFiles } from "../../config/local-files.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
@@ -27,33 +27,47 @@ type Approved = Readonly<Record<string, unknown>>;
 /** How many configs are remembered; the oldest are forgotten. */
 const MAX_APPROVED = 1_000;
 
-/** Throws a UsageError if the user does not want the config. `isApproved`: the user has given --yes. */
-export async function confirmConfig(path: string, isApproved: boolean): Promise<void> {
-  if (!isApproved && !Prompter.isAvailable()) return;
+/**
+ * Resolves to the text of the config to load; undefined if nobody was asked. Throws a UsageError if the user does not want
+ * the config. `isApproved`: the user has given --yes.
+ */
+export async function confirmConfig(path: string, isApproved: boolean): Promise<string | undefined> {
+  if (!isApproved && !Prompter.isAvailable()) return undefined;
   const file = resolve(path);
-  const bytes = await readFile(file);
-  const digest = createHash("sha256").update(bytes).digest("hex");
-  const known = (await readApproved())[file];
-  if (known === digest) return;
+  const text = await readConfigText(file);
   // Nothing will be started. The problems are reported when the config is loaded. What is missing on this machine is not
   // looked at: `doctor` starts the servers even if code mode cannot start.
-  const problems = await checkConfig(bytes.toString(), path);
-  if (problems.some(isFatal)) return;
-  const { starts } = await examineConfig(path);
-  if (!isApproved && !(await ask(path, starts, known !== undefined))) {
+  if ((await checkConfig(text, path)).some(isFatal)) return text;
+  const { report, config } = await examineConfigText(text, path);
+  if (config === undefined) return text;
+  const digestNow = async (): Promise<string> =>
+    createHash("sha256")
+      .update(text)
+      .update(await digestFiles(config))
+      .digest("hex");
+  const digest = await digestNow();
+  const known = (await readApproved())[file];
+  if (known === digest) return text;
+  if (!isApproved && !(await ask(path, report.starts, known !== undefined))) {
     throw new UsageError(
       `${path} was not used, and nothing was started; read the file, then run the command again and answer y`,
+    );
+  }
+  if ((await digestNow()) !== digest) {
+    throw new UsageError(
+      `A file that ${path} runs has changed since you were asked, and nothing was started; run the command again`,
     );
   }
   await approve(file, digest).catch((error: unknown) => {
     printStatus(`catenary: your answer could not be stored: ${errorMessage(error)}`);
   });
+  return text;
 }
 
 async function ask(path: string, starts: readonly string[], hasChanged: boolean): Promise<boolean> {
   const prompter = new Prompter(new ProgressLine(process.stderr, { quiet: true }), () => exit(EXIT.interrupted));
   return prompter.open(new AbortController().signal, async (dialog) => {
-    const news = hasChanged ? "has changed since you approved it" : "is new to Catenary";
+    const news = hasChanged ? "or a file that it runs has changed since you approved it" : "is new to Catenary";
     dialog.print(`${path} ${news}. These programs would run with your rights:`);
     for (const start of starts) dialog.print(`  ${oneLine(coverSecrets(start))}`);
     return /^y(?:es)?$/i.test((await dialog.confirm("Start them? [y/N] ")) ?? "");

@@ -197,7 +197,7 @@ async function openConfigTarget(
 ): Promise<LocalGateway> {
   const path = await requireConfig(config, "check");
   const { openGateway } = await import("../serve/gateway.ts");
-  if (server !== undefined) await (await import("../serve/trust.ts")).confirmConfig(path, false);
+  const text = server === undefined ? undefined : await (await import("../serve/trust.ts")).confirmConfig(path, false);
   const stderr = new Map<string, LineSplitter>();
   let changed = deferred();
   const report = {
@@ -219,7 +219,7 @@ async function openConfigTarget(
     },
   };
   const off = withoutCode === true ? { code: false } : undefined;
-  const { gateway, release, code } = await openGateway(path, report, false, { only: server, ...off });
+  const { gateway, release, code } = await openGateway(path, report, false, { only: server, text, ...off });
   return {
     handler: gateway,
     code,

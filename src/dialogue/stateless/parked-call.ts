@@ -46,7 +46,7 @@ export class ParkedCall {
   readonly #cancelToken: StatelessCall["inFlight"]["cancelToken"];
   readonly #inputs = new PendingInputs(() => this.#gather());
   /** Answers that the client sent with its first request. */
-  #given: Json | undefined;
+  #given: Json;
   /** Makes the `input_required` result of a round; may throw, which cancels the call. */
   #park: ((parked: ParkedCall, inputRequests: Json) => Result) | undefined;
   #outcome: Promise<Result> | undefined;
@@ -68,7 +68,7 @@ export class ParkedCall {
     this.scopes = caller.scopes ?? [];
     this.#cancelToken = inFlight.cancelToken;
     const given = params["requestState"] === undefined ? params["inputResponses"] : undefined;
-    this.#given = isObject(given) ? given : undefined;
+    this.#given = isObject(given) ? given : {};
     this.#waiter = waiter;
     this.#notify = notify;
     this.#park = park;
@@ -91,7 +91,8 @@ export class ParkedCall {
 
   async ask(request: Request, options: AskOptions = {}): Promise<Result> {
     const key = options.key ?? String((this.#unnamed += 1));
-    const given = this.#given !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
+    // An answer to a question that was never asked counts only for a key that the author of the handler has published.
+    const given = options.key !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
     if (isObject(given)) return given;
     this.#cancelToken.signal.throwIfAborted();
     return this.#inputs.ask(request, { ...options, key });
@@ -116,7 +117,7 @@ export class ParkedCall {
     this.#rejectInputs(new Error(ALREADY_ANSWERED));
     this.#kept = [];
     // The call may be kept for repeated retries, so release what its client sent, which may be large.
-    this.#given = undefined;
+    this.#given = {};
     this.#park = undefined;
     this.#settle(outcome);
   }

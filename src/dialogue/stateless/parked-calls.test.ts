@@ -161,12 +161,14 @@ describe("an input request", () => {
     expect(runs).toEqual(["asking"]);
   });
 
-  it("without a key is answered by its number", async () => {
+  it("without a key is asked, whatever came with the first request, and then answered by its number", async () => {
     const counted: Tool = async (context) => text(String((await context.ask(QUESTION))["action"]));
     const { call } = await setUp({ counted });
-    expect((await call("counted", { inputResponses: { "1": accept("Ada") } })).result?.content?.[0]?.text).toBe(
-      "accept",
-    );
+    const inputResponses = { "1": accept("Ada") };
+    const { result } = await call("counted", { inputResponses });
+    expect(result).toMatchObject({ resultType: "input_required", inputRequests: { "1": QUESTION } });
+    const last = await call("counted", { inputResponses, requestState: result!.requestState });
+    expect(last.result?.content?.[0]?.text).toBe("accept");
   });
 
   it("is refused if the client cannot answer it, with the missing capability", async () => {

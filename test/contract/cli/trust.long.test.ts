@@ -90,10 +90,45 @@ describe.runIf(HAS_TERMINAL)("at a terminal, a config that is not named", () => 
     write("second");
     const second = up();
     await second.shows(QUESTION);
-    expect(second.screen).toContain("catenary.json has changed since you approved it.");
+    expect(second.screen).toContain("catenary.json or a file that it runs has changed since you approved it.");
     second.type(`n${ENTER}`);
     expect(await second.exited).toBe(1);
     expect(second.screen).toContain("catenary.json was not used, and nothing was started; read the file, then run");
+  });
+
+  it("is loaded as it was shown, whatever is written to it while the question is open", async () => {
+    const asked = up();
+    await asked.shows(QUESTION);
+    write("second");
+    asked.type(`y${ENTER}`);
+    await asked.shows(SERVING);
+    // A warning about the script of the config that was loaded.
+    expect(asked.screen).toContain("first.js");
+    expect(asked.screen).not.toContain("second.js");
+    await stop();
+    const again = up();
+    await again.shows(QUESTION);
+    expect(again.screen).toContain("notes: node second.js");
+  });
+
+  it("is asked about again when a module that it loads, or one that this imports, has changed", async () => {
+    const file = (name: string): string => join(folder, "project", name);
+    writeFileSync(
+      file("use.mjs"),
+      'import "./rules.mjs"; export default (request, context, next) => next(request, context);',
+    );
+    writeFileSync(file("rules.mjs"), "export {};");
+    const approved = up("--yes");
+    await approved.shows(SERVING);
+    await stop();
+    writeFileSync(file("rules.mjs"), "export const changed = true;");
+    const asked = up();
+    await asked.shows(QUESTION);
+    // While the question is open, the module changes again.
+    writeFileSync(file("use.mjs"), "export default (request, context, next) => next(request, context);");
+    asked.type(`y${ENTER}`);
+    expect(await asked.exited).toBe(1);
+    expect(asked.screen).toContain("A file that catenary.json runs has changed since you were asked");
   });
 
   it("is served on stdio after the answer", async () => {
