@@ -307,8 +307,14 @@ async function serveHttp(
   const { handler, gateway, token, callers, sees, source, name, starter } = opened;
   const noToken = values["no-token"] === true;
   // That of the starter stays the same, so that clients which were connected once stay connected.
-  const generated = starter && (await storedSecret("starter.token", "the token is only for this run"));
-  const { http: auth, banner } = await setUpToken(handler, { token, callers, generated, path: source, noToken });
+  const isRequired = values["require-token"] === true;
+  if (isRequired && noToken) throw new UsageError("Give --require-token or --no-token, not both");
+  const isKept = starter !== undefined || (isRequired && !evaluatesCode(handler));
+  const generated = isKept ? await storedSecret("starter.token", "the token is only for this run") : undefined;
+  const { http: auth, banner } = await setUpToken(handler, {
+    ...{ token, callers, generated, path: source },
+    ...{ isRequired, noToken },
+  });
   const health =
     gateway &&
     ((principal: string | undefined): Health => healthOf(gateway, (server) => sees?.(server, principal) ?? true));
@@ -378,7 +384,8 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   const compat = parseCompat(values.compat);
   const isStdio = flags === undefined;
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
-  if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
+  const misplaced = (["no-token", "require-token"] as const).find((flag) => values[flag] === true && isStdio);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --http HOST:PORT`);
   const isModule = file !== undefined && !(await isConfig(file));
   const unused = (["live", "code", "sandbox", "start", "watch", "log-format", "trace", "yes"] as const).find(
     (flag) => values[flag] !== undefined,

@@ -69,8 +69,8 @@ export async function openGateway(
   const release = reserveStdio(
     `A module of ${path} calls serve() itself; remove the call, and this command serves the module`,
   );
-  let running: ConfigGateway | undefined;
-  surviveStrayErrors(() => running?.config ?? config, onStray);
+  let currentConfig = (): Config => config;
+  surviveStrayErrors(() => currentConfig(), onStray);
   // On stdio there is one client. Its servers get its name and capabilities, as if it had started them itself.
   const create: CreateGatewayOptions["upstream"] = (target, given) => {
     const made = upstream(target, isStdio ? { share: "per-session", ...given } : given);
@@ -81,7 +81,7 @@ export async function openGateway(
   const rememberNames = only === undefined;
   const options = { ...report, signIn, rememberNames, changing: true, upstream: create };
   const made = await reportProblems(path, () => ConfigGateway.create(config, options));
-  running = made;
+  currentConfig = () => made.config;
   if (trace !== undefined) trace.configOf = () => made.config;
   const settings = opened.config.code ?? codeDefaults(baseFolder(config.path));
   return { config, gateway: made.gateway, running: made, code: settings, load, release };

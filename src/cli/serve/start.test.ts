@@ -50,6 +50,9 @@ describe("the banner", () => {
     expect(entry).toContain('"headers":{"Authorization":"Bearer TOKEN"}');
     expect(note).toBe("Replace TOKEN by the value of listen.token in catenary.json.");
     expect(warningLines({ host: "0.0.0.0", tokenIn: "catenary.json" })).toEqual([]);
+    expect(warningLines({ host: "127.0.0.1", howToRequire: "--require-token" })).toEqual([
+      "No token is required: every program on this machine can call these tools. To require one: --require-token",
+    ]);
   });
 
   it("shows a generated token", () => {

@@ -30,7 +30,7 @@ export const SERVE_FLAGS = {
 } as const;
 
 /** Flags of the commands that may serve live sessions. */
-export const TOKEN_FLAGS = { "no-token": { type: "boolean" } } as const;
+export const TOKEN_FLAGS = { "require-token": { type: "boolean" }, "no-token": { type: "boolean" } } as const;
 
 const ADDRESS_FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
 
@@ -55,7 +55,9 @@ export function parseCompat(name: string | undefined): Compat | undefined {
   throw new UsageError(`--compat ${name} is not valid; ${hint}`);
 }
 
-export const TOKEN_HELP = `  --no-token             do not require a token, even where callers can run code; prints a warning
+export const TOKEN_HELP = `  --require-token        require a token although callers cannot run code; it is generated once,
+                         printed, and the same at the next start
+  --no-token             do not require a token, even where callers can run code; prints a warning
 
 A server with live sessions requires a token over HTTP, since callers can run code: the one in the
 config ("listen.token"), or one that is generated at the start and printed once.
@@ -233,6 +235,8 @@ export interface Banner {
   readonly token?: string | undefined;
   /** Callers can run code. */
   readonly evaluatesCode?: boolean | undefined;
+  /** How to require a token, where none is required and that was not asked for. */
+  readonly howToRequire?: string | undefined;
   /** No token is required although callers can run code. */
   readonly isOpen?: boolean | undefined;
 }
@@ -246,7 +250,11 @@ export function bannerLines(banner: Banner, interfaces: Interfaces = networkInte
     `For a client's config: ${clientEntry(banner)}`,
     ...(token === undefined
       ? []
-      : ["This token is valid until you stop the server. Anyone who has it can run code on this machine."]),
+      : [
+          banner.evaluatesCode === true
+            ? "This token is valid until you stop the server. Anyone who has it can run code on this machine."
+            : "The token stays the same. Anyone who has it can call these tools.",
+        ]),
     ...(tokenIn === undefined ? [] : [`Replace TOKEN by ${tokenKey} in ${tokenIn}.`]),
   ];
 }
@@ -285,6 +293,7 @@ export function warningLines({
   token,
   evaluatesCode,
   isOpen,
+  howToRequire,
 }: Omit<Banner, "url" | "source" | "name">): string[] {
   const isLocal = isLoopback(urlHost(host));
   const warning = paint("yellow", "Warning:");
@@ -292,6 +301,11 @@ export function warningLines({
     return [
       `${warning} no token is required, so ${isLocal ? "every program on this machine" : `everyone who can reach ${host}`}`,
       "can run code as you. Remove --no-token to require one.",
+    ];
+  }
+  if (isLocal && howToRequire !== undefined) {
+    return [
+      `No token is required: every program on this machine can call these tools. To require one: ${howToRequire}`,
     ];
   }
   if (isLocal) return [];
@@ -304,7 +318,7 @@ export function warningLines({
   if (tokenIn !== undefined || token !== undefined) return [];
   return [
     `${warning} ${host} can be reached from the network, and callers are not authenticated: anyone can call`,
-    'every tool. Listen on 127.0.0.1; or require a token in the config, {"listen": {"token": "${MY_TOKEN}"}};',
+    'every tool. Listen on 127.0.0.1; or require a token: --require-token, or {"listen": {"token": "${MY_TOKEN}"}};',
     "or put an authenticating proxy in front; or write a program that serves with `auth: bearer(...)` of",
     "catenary/server.",
   ];
@@ -328,11 +342,11 @@ function closeAtSignal(close: () => Promise<void>): void {
 
 // Decides who may call over HTTP. If the config has a token or callers, callers must send a token of these. If it has
 // none, a server that runs code requires a generated token, unless --no-token is given. Any other server requires no
-// token.
+// token, unless --require-token is given.
 
 export interface TokenSetup {
   readonly http: Pick<ServeHttpOptions, "auth">;
-  readonly banner: Pick<Banner, "tokenIn" | "tokenKey" | "token" | "evaluatesCode" | "isOpen">;
+  readonly banner: Pick<Banner, "tokenIn" | "tokenKey" | "token" | "evaluatesCode" | "isOpen" | "howToRequire">;
 }
 
 export interface TokenOptions {
@@ -344,13 +358,15 @@ export interface TokenOptions {
   readonly generated?: string | undefined;
   /** The path of the config. */
   readonly path?: string | undefined;
+  /** --require-token is given. */
+  readonly isRequired?: boolean;
   /** --no-token is given. */
   readonly noToken: boolean;
 }
 
 export async function setUpToken(
   handler: Handler,
-  { token, callers = () => new Map(), generated: known, path, noToken }: TokenOptions,
+  { token, callers = () => new Map(), generated: known, path, isRequired = false, noToken }: TokenOptions,
 ): Promise<TokenSetup> {
   const isLive = evaluatesCode(handler);
   if (token !== undefined || callers().size > 0) {
@@ -366,7 +382,9 @@ export async function setUpToken(
       banner: { tokenIn: path, ...defined({ tokenKey }), evaluatesCode: isLive },
     };
   }
-  if (!isLive) return { http: {}, banner: {} };
+  if (!isLive && !isRequired) {
+    return { http: {}, banner: noToken ? {} : { howToRequire: "--require-token" } };
+  }
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
   const generated = known ?? randomBytes(KEY_BYTES).toString("base64url");
   return {
@@ -376,7 +394,7 @@ export async function setUpToken(
         "it was printed when the server was started",
       ),
     },
-    banner: { token: generated, evaluatesCode: true },
+    banner: { token: generated, evaluatesCode: isLive },
   };
 }
 

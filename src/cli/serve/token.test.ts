@@ -20,7 +20,10 @@ async function accepts(auth: Authenticator | false | undefined, token: string): 
 
 describe("access", () => {
   it("is open if no code can be run", async () => {
-    expect(await setUpToken(plain, { noToken: false })).toEqual({ http: {}, banner: {} });
+    const howToRequire = "--require-token";
+    expect(await setUpToken(plain, { noToken: false })).toEqual({ http: {}, banner: { howToRequire } });
+    const required = await setUpToken(plain, { generated: "kept", isRequired: true, noToken: false });
+    expect(required).toMatchObject({ http: { auth: {} }, banner: { token: "kept", evaluatesCode: false } });
     expect(await setUpToken(plain, { noToken: true })).toEqual({ http: {}, banner: {} });
   });
 
