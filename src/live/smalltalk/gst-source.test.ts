@@ -34,7 +34,7 @@ describe("statements", () => {
 
   it("lists the variables of each scope with its lines", () => {
     const [piece] = parseSource("| t |\nt := #(1)\n  collect: [:x | | y |\n    y := x.\n    [:z | z] value: y].\nt");
-    expect(piece?.scopes).toBe("1 6 0 t\n3 5 1 x y\n5 5 1 z");
+    expect(piece?.scopes).toBe("1 6 0 0 t\n3 5 1 2 x y\n5 5 1 1 z");
   });
 });
 
@@ -74,7 +74,7 @@ describe("definitions", () => {
     expect(pieces[3]).toMatchObject({ name: "Count", text: "^ 0" });
     expect(pieces[8]).toMatchObject({
       text: "+ other [ | sum | sum := x + other x. ^sum ]",
-      scopes: "1 1 1 other sum",
+      scopes: "1 1 1 0 other sum",
     });
     expect(pieces[10]).toMatchObject({ text: "\n^Pt new" });
   });
@@ -107,7 +107,7 @@ describe("definitions", () => {
 
   it("puts the body of a method into brackets", () => {
     expect(methodPiece("A", 'foo: a\n  "why"\n  | t |\n  ^a', 1, "p")).toEqual({
-      ...{ kind: "method", class: "A", line: 1, category: "p", scopes: "1 4 1 a t" },
+      ...{ kind: "method", class: "A", line: 1, category: "p", scopes: "1 4 1 0 a t" },
       text: 'foo: a\n  "why"\n  [ | t |\n  ^a ]',
     });
   });

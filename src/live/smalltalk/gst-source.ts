@@ -187,11 +187,11 @@ function definedClasses(source: string): string | undefined {
   return names.length === 0 ? undefined : names.join(" ");
 }
 
-/** `first line, last line, number of parameters, names` for each scope. */
+/** `first line, last line, number of parameters, order, names` for each scope. */
 function scopeLines(scopes: readonly Scope[]): string {
   return scopes
-    .map(({ firstLine, lastLine, parameters, temporaries }) =>
-      [firstLine, lastLine, parameters.length, ...parameters, ...temporaries].join(" "),
+    .map(({ firstLine, lastLine, order, parameters, temporaries }) =>
+      [firstLine, lastLine, parameters.length, order, ...parameters, ...temporaries].join(" "),
     )
     .join("\n");
 }

@@ -13,6 +13,8 @@ export interface Token {
 export interface Scope {
   readonly firstLine: number;
   readonly lastLine: number;
+  /** Its number among the blocks in the order in which they end, as the compiler keeps them; 0 for the code itself. */
+  readonly order: number;
   readonly parameters: readonly string[];
   readonly temporaries: readonly string[];
 }
@@ -96,7 +98,10 @@ export class Lines {
 }
 
 export interface Variables {
-  /** The scopes of the code itself (first) and of its blocks, in the order in which they begin. */
+  /**
+   * The scopes of the code itself (first) and of its blocks, in the order in which they begin, without those that the
+   * compiler puts into the code around them.
+   */
   readonly scopes: readonly Scope[];
   /** Names that are assigned and not declared. */
   readonly assigned: readonly string[];
@@ -108,7 +113,35 @@ export interface Variables {
   readonly declarations: readonly { readonly start: number; readonly end: number }[];
 }
 
-type OpenScope = { -readonly [Key in keyof Scope]: Scope[Key] } & { readonly temporaries: string[] };
+const INLINED = /^(?:if(?:True|False|Nil|NotNil):|and:|or:|timesRepeat:|while(?:True|False):)$/;
+const LOOPS = /^(?:while(?:True|False):?|repeat)$/;
+
+/** The indices of the brackets of blocks for which GNU Smalltalk makes no context, such as those of `ifTrue:`. */
+function inlinedBlocks(tokens: readonly Token[]): ReadonlySet<number> {
+  const found = new Set<number>();
+  const levels: { readonly open: number; keywords: string[] }[] = [{ open: -1, keywords: [] }];
+  for (const [at, token] of tokens.entries()) {
+    const level = levels.at(-1) as (typeof levels)[number];
+    if (token.type === "keyword") level.keywords.push(token.text);
+    else if (token.type === "assign" || [".", ";", "^"].some((mark) => isMark(token, mark))) level.keywords = [];
+    else if (["[", "(", "{"].some((mark) => isMark(token, mark))) {
+      const before = tokens[at - 1];
+      const isLoop = /^to: (?:by: )?do:$/.test(level.keywords.join(" ")) && before?.text === "do:";
+      const isArgument = before?.type === "keyword" && (INLINED.test(before.text) || isLoop);
+      if (isMark(token, "[") && isArgument) found.add(at);
+      levels.push({ open: at, keywords: [] });
+    } else if (["]", ")", "}"].some((mark) => isMark(token, mark)) && levels.length > 1) {
+      levels.pop();
+      if (isMark(tokens[level.open], "[") && LOOPS.test(tokens[at + 1]?.text ?? "")) found.add(level.open);
+    }
+  }
+  return found;
+}
+
+type OpenScope = { -readonly [Key in keyof Scope]: Scope[Key] } & {
+  readonly temporaries: string[];
+  readonly isInlined: boolean;
+};
 
 /** Reads the body of a method or the statements of an evaluation. `parameters` are those of the method. */
 export function readVariables(source: string, parameters: readonly string[] = []): Variables {
@@ -127,16 +160,18 @@ export function readVariables(source: string, parameters: readonly string[] = []
     for (const name of names) declared.add(name);
   };
   const lines = new Lines(source);
-  const begin = (start: number, names: readonly string[]): void => {
+  const inlined = inlinedBlocks(tokens);
+  const begin = (start: number, names: readonly string[], isInlined = false): void => {
     const line = lines.at(start);
-    const scope = { firstLine: line, lastLine: line, parameters: names, temporaries: [] };
+    const scope = { firstLine: line, lastLine: line, order: 0, parameters: names, temporaries: [], isInlined };
     count(names, 1);
-    scopes.push(scope);
+    if (!isInlined) scopes.push(scope);
     open.push(scope);
   };
   begin(0, parameters);
   let isStart = true;
   let nesting = 0;
+  let ended = 0;
   for (let i = 0; i < tokens.length; i++) {
     const token = tokens[i] as Token;
     const scope = open.at(-1) as OpenScope;
@@ -160,16 +195,18 @@ export function readVariables(source: string, parameters: readonly string[] = []
     else if (token.type !== "mark") continue;
     else if (token.text === "[") {
       const names: string[] = [];
+      const isInlined = inlined.has(i);
       while (isMark(tokens[i + 1], ":") && tokens[i + 2]?.type === "name") {
         names.push((tokens[i + 2] as Token).text);
         i += 2;
       }
       if (names.length > 0 && isMark(tokens[i + 1], "|")) i += 1;
-      begin(token.start, names);
+      begin(token.start, names, isInlined);
       isStart = true;
     } else if (token.text === "]") {
       scope.lastLine = lines.at(token.start);
       if (open.length === 1) continue;
+      if (!scope.isInlined) scope.order = ended += 1;
       open.pop();
       count([...scope.parameters, ...scope.temporaries], -1);
     } else if (token.text === "." && nesting === 0) isStart = true;

@@ -139,6 +139,18 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(resumed).toMatchObject({ status: "ok", values: ["3"] });
   });
 
+  it.each([
+    ["#(1) do: [:a | #(3) do: [:b | b zork]]", ["b = 3", "a = 1"]],
+    ["[:k | k > 3 ifTrue: [[:m | | q | q := m. q zork] value: k + 1]] value: 9", ["m = 10, q = 10", "k = 9"]],
+    ["[:g | g zork] value: 1. [:h | h] value: 2", ["g = 1"]],
+  ])("names the variables of blocks in one line: %s", async (code, expected) => {
+    const { condition } = await evaluate(code);
+    const shown = (condition?.frames ?? []).flatMap(({ text, locals = [] }) =>
+      text.startsWith("[] in DoIt") ? [locals.map(({ name, value }) => `${name} = ${value}`).join(", ")] : [],
+    );
+    expect(shown).toEqual(expected);
+  });
+
   it("sends what the code prints, in order", async () => {
     await evaluate("Transcript showCr: 'one'. 'two' displayNl. 3 printNl. stdout nextPutAll: 'four'; nl");
     expect(output).toBe("one\ntwo\n3\nfour\n");
