@@ -27,7 +27,7 @@ export function compose(
   middleware: readonly Middleware[],
   handler: Handler & { close?(budgetMs?: number): Promise<void> | void },
 ): ComposedHandler {
-  if (!Array.isArray(middleware)) {
+  if (typeof middleware !== "object") {
     throw new TypeError(`compose() takes an array of middleware and a handler, not ${kindOf(middleware)}`);
   }
   for (const one of middleware) checkMiddleware(one, "compose()");

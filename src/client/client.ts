@@ -429,7 +429,7 @@ const SCHEMA_KEYWORDS = [
 ];
 
 function isSchema(given: Schema | CallOptions | undefined): given is Schema {
-  return given !== undefined && (isStandardSchema(given) || SCHEMA_KEYWORDS.some((keyword) => keyword in given));
+  return isStandardSchema(given) || (isObject(given) && SCHEMA_KEYWORDS.some((keyword) => keyword in given));
 }
 
 /** Yields the items of each page as they are needed. */

@@ -119,6 +119,19 @@ export interface TaskWish {
   readonly params?: { readonly [key: string]: unknown };
 }
 
+type Settings = { readonly [key: string]: unknown };
+
+/** What a client declares that it can do, in the shape of the newest revision. */
+export interface ClientCapabilities {
+  /** An empty object means that only forms are supported. */
+  readonly elicitation?: { readonly form?: Settings; readonly url?: Settings };
+  readonly sampling?: { readonly context?: Settings; readonly tools?: Settings };
+  readonly roots?: Settings;
+  readonly extensions?: { readonly [name: string]: Settings };
+  readonly experimental?: { readonly [name: string]: Settings };
+  readonly [key: string]: unknown;
+}
+
 /** The client, as a handler sees it. Made once by the side that received the request (protocol/caller.ts). */
 export interface Caller extends CallerIdentity {
   /** The style of the caller's revision. */
@@ -137,7 +150,7 @@ export interface Caller extends CallerIdentity {
   /** What the caller claims to be; proves nothing. */
   readonly info?: { readonly name: string; readonly version: string; readonly [key: string]: unknown };
   /** Client capabilities in the shape of the newest revision. */
-  readonly capabilities: { readonly [key: string]: unknown };
+  readonly capabilities: ClientCapabilities;
   /** Whether a server may send it requests during a call: it has declared elicitation, sampling or roots. */
   readonly canBeAsked: boolean;
   /** Whether it notifies of changed roots. Only session-style callers can. */

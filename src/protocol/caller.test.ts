@@ -7,7 +7,7 @@ import { INTERNAL_CALLER, isSameClient, newCaller, statelessCaller } from "./cal
 import { TASKS_EXTENSION } from "./tasks.ts";
 
 const ONE = { elicitation: { form: {}, url: {} }, roots: {} };
-const long = (end: string) => ({ roots: {}, experimental: { x: "y".repeat(100_000) + end } });
+const long = (end: string) => ({ roots: {}, experimental: { x: { text: "y".repeat(100_000) + end } } });
 const keyOf = (capabilities: Caller["capabilities"], principal?: string, info?: object): string =>
   statelessCaller(info, capabilities, principal === undefined ? {} : { principal }).key;
 

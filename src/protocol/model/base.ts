@@ -2,6 +2,7 @@
 // subscriptions. Also the reserved keys of `_meta`, the only runtime value in this file.
 
 import type { LogLevel, Meta } from "../../core/handler.ts";
+export type { ClientCapabilities } from "../../core/handler.ts";
 import type { Id } from "../../jsonrpc/message.ts";
 
 // Content blocks of tool results, prompts and sampling messages, and tool definitions, which sampling uses too. Types
@@ -189,16 +190,6 @@ export interface Implementation {
   readonly description?: string;
   readonly icons?: readonly Icon[];
   readonly websiteUrl?: string;
-  readonly [key: string]: unknown;
-}
-
-export interface ClientCapabilities {
-  /** An empty object means that only forms are supported. */
-  readonly elicitation?: { readonly form?: Settings; readonly url?: Settings };
-  readonly sampling?: { readonly context?: Settings; readonly tools?: Settings };
-  readonly roots?: Settings;
-  readonly extensions?: { readonly [name: string]: Settings };
-  readonly experimental?: { readonly [name: string]: Settings };
   readonly [key: string]: unknown;
 }
 
