@@ -22,9 +22,9 @@ const CLOSE_BUDGET_MS = 1_500;
 /** Options of `serve()`. */
 export interface ServeOptions extends ConnectionOptions {
   /** Streams to use instead of the process's own. */
-  readonly stdio?: { readonly input: Readable; readonly output: Writable };
+  readonly stdio?: { readonly input: Readable; readonly output: Writable } | undefined;
   /** Limits of each message. */
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<Limits> | undefined;
   /**
    * Serves over HTTP instead of stdio.
    *
@@ -32,13 +32,13 @@ export interface ServeOptions extends ConnectionOptions {
    * const front = await serve(server, { http: { port: 3000 } });
    * console.error(front.url); // http://127.0.0.1:3000/mcp
    */
-  readonly http?: ServeHttpOptions;
+  readonly http?: ServeHttpOptions | undefined;
 }
 
 /** A handler that is being served. */
 export interface Serving {
   /** The URL of the endpoint, if served over HTTP. */
-  readonly url?: string;
+  readonly url?: string | undefined;
   /** Resolves when the server has been closed. */
   readonly closed: Promise<void>;
   /** Stops serving and closes the handler. */
@@ -79,7 +79,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
   }
   if (stdio === undefined) takeStdio(STDIO_TAKEN);
   const transport = stdioTransport({ ...stdio, ...defined({ limits }) });
-  const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
+  const connected = await serveTransport(handler, transport, { mayShutDown: true, ...defined(connection) });
   const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closeHandler(handler)));
   if (stdio === undefined) exitWhenClosed(closed, () => connected.close());
   const close = async (): Promise<void> => {

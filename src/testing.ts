@@ -84,9 +84,9 @@ export interface ConnectInMemoryOptions extends ConnectOptions {
    * @example
    * connectInMemory(server, { caller: { principal: "ada", scopes: ["notes:read"] } })
    */
-  readonly caller?: CallerIdentity;
+  readonly caller?: CallerIdentity | undefined;
   /** Options of the server's side. Default: all revisions, and calls run concurrently. */
-  readonly serving?: ConnectionOptions;
+  readonly serving?: ConnectionOptions | undefined;
 }
 
 /** A client that is connected in memory, with a record of the messages. */

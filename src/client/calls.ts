@@ -19,19 +19,19 @@ import type { Contexts, Progress } from "./contexts.ts";
 /** Options of a single call. */
 export interface CallOptions {
   /** Cancels the call. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Longest time without progress, in milliseconds. 0 means no limit. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Longest duration of the whole call in milliseconds, whatever progress it reports. 0 means no limit. */
-  readonly maxTimeoutMs?: number;
+  readonly maxTimeoutMs?: number | undefined;
   /** Asks the server to report progress. */
-  readonly onProgress?: (progress: Progress) => void;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
   /** The least urgent level of log messages to receive with this call. */
-  readonly logLevel?: LogLevel;
+  readonly logLevel?: LogLevel | undefined;
   /** Called with each log message of this call. */
-  readonly onLog?: (message: LogMessageParams) => void;
+  readonly onLog?: ((message: LogMessageParams) => void) | undefined;
   /** Sent as `_meta` of the request. */
-  readonly meta?: Meta;
+  readonly meta?: Meta | undefined;
 }
 
 const OPTION_NAMES: OptionNames<CallOptions> = optionNames(

@@ -83,12 +83,12 @@ export type ToolResult<Tool> =
 /** With a cursor: one page, as the server returned it. Without: all pages. */
 export interface ListOptions extends CallOptions {
   /** The cursor of the page, from the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 }
 
 export interface ClientOptions {
   readonly opened: ServerConnection;
-  readonly program?: Program;
+  readonly program?: Program | undefined;
   readonly contexts: Contexts;
   readonly timeouts: { readonly idleMs?: number; readonly totalMs?: number };
 }

@@ -17,27 +17,27 @@ export interface Command {
   /** The program: a path, or a name that is looked up in PATH. */
   readonly command: string;
   /** Its arguments. */
-  readonly args?: readonly string[];
+  readonly args?: readonly string[] | undefined;
   /** Added to the environment that it inherits. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /**
    * Which variables of our environment it inherits. `false`: those that most programs need. `true`: all but the secrets
    * of Catenary. An array: those of `false`, and the variables of these names, in which `*` matches any characters.
    * Default: all for `connect()`, `false` for `upstream()`.
    */
-  readonly inheritEnv?: boolean | readonly string[];
+  readonly inheritEnv?: boolean | readonly string[] | undefined;
   /** The folder in which it is started. Default: ours. */
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
 }
 
 /** Options of `connect()` for commands. */
 export interface CommandOptions {
   /** Gets what the process writes to stderr. */
-  readonly onStderr?: (text: string) => void;
+  readonly onStderr?: ((text: string) => void) | undefined;
   /** Gets each line on stdout that is not a message. */
-  readonly onNoise?: (line: string) => void;
+  readonly onNoise?: ((line: string) => void) | undefined;
   /** The maximum size and depth of a message from the process. */
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<Limits> | undefined;
 }
 
 /** The process behind a connection. */
@@ -57,7 +57,7 @@ const THE_SERVER = "The server ";
 
 export async function openCommand(
   target: Command,
-  { onStderr, onNoise, limits, onError }: CommandOptions & { readonly onError?: ListenerErrors },
+  { onStderr, onNoise, limits, onError }: CommandOptions & { readonly onError?: ListenerErrors | undefined },
   options: ServerConnectionOptions,
 ): Promise<{ opened: ServerConnection; program: Program }> {
   // Loaded on first use, since many clients start no process.

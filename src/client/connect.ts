@@ -40,7 +40,7 @@ import { openCommand, type Command, type CommandOptions, type Program } from "./
 
 interface LocalOptions {
   readonly defaultContext: Context;
-  readonly timeouts?: Partial<Timeouts>;
+  readonly timeouts?: Partial<Timeouts> | undefined;
 }
 
 /** Closing the connection does not close the handler. */
@@ -164,34 +164,34 @@ export type Target = string | URL | Command | Handler | Transport | TransportSou
 /** Options of `connect()` for servers over HTTP. */
 export interface HttpClientOptions {
   /** Authenticates us: `oauth(...)`, `bearerToken(...)`, or your own. */
-  readonly auth?: Authorizer;
+  readonly auth?: Authorizer | undefined;
   /** Sent with every request. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Sends the requests instead of node:http, for a proxy or another runtime. */
-  readonly fetch?: typeof fetch;
+  readonly fetch?: typeof fetch | undefined;
 }
 
 /** Options of `connect()`. */
 export interface ConnectOptions
   extends ClientRequestHandlers, NotificationListeners, CommandOptions, HttpClientOptions {
   /** The name and version that we send to the server. */
-  readonly info?: Implementation;
+  readonly info?: Implementation | undefined;
   /** Uses this revision and skips the negotiation. */
-  readonly revision?: string;
+  readonly revision?: string | undefined;
   /** Longest silence in a call, in milliseconds; 0 means no limit. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Longest total duration of a call, in milliseconds; 0 means no limit. */
-  readonly maxTimeoutMs?: number;
+  readonly maxTimeoutMs?: number | undefined;
   /** How long the server may take to start and to answer for the first time. Default: 60 s. */
-  readonly startTimeoutMs?: number;
+  readonly startTimeoutMs?: number | undefined;
   /** The least urgent log level to receive. A call can override it. */
-  readonly logLevel?: LogLevel;
+  readonly logLevel?: LogLevel | undefined;
   /** Gets every notification, in the shape of the newest revision. */
-  readonly onNotification?: (notification: Notification) => void;
+  readonly onNotification?: ((notification: Notification) => void) | undefined;
   /** Whether results are cached for as long as the server allows. Default: true. */
-  readonly cache?: boolean;
+  readonly cache?: boolean | undefined;
   /** Aborts connecting. Once connected, closes the client. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** What the handlers of a server in this process get as `context.env`. */
   readonly env?: unknown;
 }
@@ -255,14 +255,14 @@ export async function connect<Of = unknown>(
 }
 
 export interface TargetOptions extends CommandOptions, HttpClientOptions {
-  readonly onError?: ListenerErrors;
+  readonly onError?: ListenerErrors | undefined;
   /** Whether errors leave out the path of the URL, since they go to others than who gave it. */
-  readonly hidesPath?: boolean;
+  readonly hidesPath?: boolean | undefined;
 }
 
 export interface OpenedTarget {
   readonly opened: ServerConnection;
-  readonly program?: Program;
+  readonly program?: Program | undefined;
 }
 
 /** Opens a connection without a Client. The server's requests and notifications go to the context of each call. */

@@ -56,21 +56,23 @@ export type SampleHandler = ClientRequestHandler<CreateMessageParams, CreateMess
 /** Handlers of requests from the server. */
 export interface ClientRequestHandlers {
   /** Asks our model. Throw `userRejected()` if the user refuses. */
-  readonly sample?: SampleHandler;
+  readonly sample?: SampleHandler | undefined;
   /** Asks the user: one handler for forms, or one for each mode. */
-  readonly elicit?: FormHandler | { readonly form?: FormHandler; readonly url?: UrlHandler };
+  readonly elicit?: FormHandler | { readonly form?: FormHandler; readonly url?: UrlHandler } | undefined;
   /** The folders that we work in, or a function that returns them. */
-  readonly roots?: readonly Root[] | ((context: ClientRequestContext) => readonly Root[] | Promise<readonly Root[]>);
+  readonly roots?:
+    | (readonly Root[] | ((context: ClientRequestContext) => readonly Root[] | Promise<readonly Root[]>))
+    | undefined;
   /** Answers requests that the specification does not define. Servers can send them only in a session. */
-  readonly onRequest?: (request: Request, context: ClientRequestContext) => Result | Promise<Result>;
+  readonly onRequest?: ((request: Request, context: ClientRequestContext) => Result | Promise<Result>) | undefined;
   /** Merged with the capabilities that follow from the handlers. */
-  readonly capabilities?: ClientCapabilities;
+  readonly capabilities?: ClientCapabilities | undefined;
   /**
    * Gets the errors of your own functions: of listeners such as `onProgress` and of `listen`, which are then ignored, and
    * of handlers such as `elicit`, which also fail the call. `option` is the name of the function. Default: prints one
    * line to stderr.
    */
-  readonly onError?: ListenerErrors;
+  readonly onError?: ListenerErrors | undefined;
 }
 
 /** The error to throw if the user refuses. The server can distinguish it from a failure. */
@@ -258,9 +260,9 @@ export interface Progress {
 /** Listeners for the whole connection, or for one call. */
 export interface NotificationListeners {
   /** Log messages of the server. With a listener but no level, the level is "info". */
-  readonly onLog?: (message: LogMessageParams) => void;
+  readonly onLog?: ((message: LogMessageParams) => void) | undefined;
   /** Called with each progress report. */
-  readonly onProgress?: (progress: Progress) => void;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
 
 export interface ContextsOptions extends NotificationListeners {
@@ -269,17 +271,17 @@ export interface ContextsOptions extends NotificationListeners {
   readonly cache?: Cache | undefined;
   /** Returns a key for the identity that the server sees. Undefined if the identity never changes. */
   readonly identity?: (() => Promise<string | undefined>) | undefined;
-  readonly logLevel?: LogLevel;
-  readonly onNotification?: (notification: Notification) => void;
-  readonly onError?: ListenerErrors;
+  readonly logLevel?: LogLevel | undefined;
+  readonly onNotification?: ((notification: Notification) => void) | undefined;
+  readonly onError?: ListenerErrors | undefined;
   /** Whether the server is a handler in this process. Such a client has a session, and an environment if one is set. */
-  readonly isLocal?: boolean;
+  readonly isLocal?: boolean | undefined;
   readonly env?: unknown;
 }
 
 /** The options of one call that concern notifications. */
 export interface CallListeners extends NotificationListeners {
-  readonly logLevel?: LogLevel;
+  readonly logLevel?: LogLevel | undefined;
 }
 
 export class Contexts {

@@ -185,9 +185,9 @@ export type EnvOption<Of> = unknown extends EnvOf<Of> ? { readonly env?: unknown
 /** Options of a request to the caller. */
 export interface AskOptions {
   /** The key of this request in `inputRequests`, if the caller is stateless; default: a counter. */
-  readonly key?: string;
+  readonly key?: string | undefined;
   /** Aborted when the result is no longer wanted. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** How urgent a log message is (RFC 5424). */

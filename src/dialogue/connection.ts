@@ -30,25 +30,25 @@ import { SessionFront } from "./session/front.ts";
 /** Options of `serve()` and `serveTransport()` for a connection. */
 export interface ConnectionOptions {
   /** "sequential" runs one request at a time and answers in order. */
-  readonly ordering?: "concurrent" | "sequential";
+  readonly ordering?: "concurrent" | "sequential" | undefined;
   /**
    * As which document session-style callers are answered: "mcp" (the default), the specification; "cl-mcp",
    * "llm-pharo" and "chain", those of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain; "reference", a widespread protocol
    * reference.
    */
-  readonly compat?: Compat;
+  readonly compat?: Compat | undefined;
   /** Revisions that may be spoken; all by default. */
-  readonly revisions?: readonly string[];
+  readonly revisions?: readonly string[] | undefined;
   /** Limits of stateless calls that wait for an answer of the client. */
-  readonly parkedCalls?: ParkedCallsOptions;
+  readonly parkedCalls?: ParkedCallsOptions | undefined;
   /** What handlers get as `context.env`: a database, the bindings of the host, or anything else that they need. */
   readonly env?: unknown;
   /** How many requests run at once. Others wait. Default: 256. */
-  readonly maxInFlight?: number;
+  readonly maxInFlight?: number | undefined;
   /** How long calls in flight may go on after the client has closed its side. */
-  readonly graceMs?: number;
+  readonly graceMs?: number | undefined;
   /** Whether the client may send `shutdown`; for transports with a single client. */
-  readonly mayShutDown?: boolean;
+  readonly mayShutDown?: boolean | undefined;
 }
 
 /** Options of every transport, used to reject unknown ones. The type ensures that a new option is added here too. */

@@ -15,22 +15,22 @@ import { MARK_VARIABLE, ProcessTree } from "./process-tree.ts";
 
 export interface ChildOptions {
   readonly command: string;
-  readonly args?: readonly string[];
+  readonly args?: readonly string[] | undefined;
   /** Added to the environment that it inherits. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Which variables of our environment it inherits. Default: all, even those of Catenary. */
-  readonly inheritEnv?: InheritEnv;
+  readonly inheritEnv?: InheritEnv | undefined;
   /** It inherits no variables at all. */
   readonly inheritsNothing?: true;
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   /** Connects a socket to fd 3 of the child, which uses it instead of stdin and stdout. The child's stdin is `input`. */
   readonly channel?: true;
   /** The stdin of a child with a channel; empty by default. */
   readonly input?: Readable;
   /** How long the child may take to exit after the end of its input; 2000 by default. */
-  readonly stdinGraceMs?: number;
+  readonly stdinGraceMs?: number | undefined;
   /** How long the child may take to exit after SIGTERM; 2000 by default. */
-  readonly termGraceMs?: number;
+  readonly termGraceMs?: number | undefined;
   onStderr?(chunk: Buffer): void;
 }
 

@@ -93,7 +93,7 @@ interface Program {
   readonly command: string;
   readonly cwd?: string | undefined;
   /** Added to our own environment. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
 /** The error for a start that failed with `cause`. */

@@ -31,7 +31,7 @@ import { invalidParams } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import type { ResultBuilder } from "./result-builder.ts";
-import { createSchemaCheck, type Schema, toFormSchema } from "./schema.ts";
+import { createSchemaCheck, type FromJsonSchema, type Schema, toFormSchema } from "./schema.ts";
 
 /** A request for user input. The form may also be a Standard Schema that can produce JSON Schema. */
 export type ElicitQuestion =
@@ -60,6 +60,10 @@ export interface Ask {
     params: Pick<ElicitFormParams, "mode" | "message" | "_meta"> & { readonly requestedSchema: Form },
     options?: AskOptions,
   ): Promise<ElicitAnswer<StandardSchemaV1.InferOutput<Form>>>;
+  elicit<const Form extends ElicitFormParams["requestedSchema"]>(
+    params: Pick<ElicitFormParams, "mode" | "message" | "_meta"> & { readonly requestedSchema: Form },
+    options?: AskOptions,
+  ): Promise<ElicitAnswer<FromJsonSchema<Form>>>;
   elicit(params: ElicitQuestion, options?: AskOptions): Promise<ElicitResult>;
   /**
    * Asks the client's model.

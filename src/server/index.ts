@@ -46,12 +46,16 @@ export type {
   Visible,
 } from "./options.ts";
 export type {
+  CommonPromptOptions,
   Completer,
   PromptArgumentOptions,
   PromptArguments,
   PromptHandler,
   PromptOptions,
   PromptReturn,
+  PromptSchema,
+  SchemaPromptHandler,
+  SchemaPromptOptions,
 } from "./prompts.ts";
 export type {
   CommonResourceOptions,

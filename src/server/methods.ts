@@ -16,9 +16,9 @@ import type { ToolArguments } from "./tools.ts";
 /** Options of `server.method()`. */
 export interface MethodOptions<Input = Schema | undefined> {
   /** The schema of the params, without `_meta`. The handler gets the value that the schema returns. */
-  readonly input?: Input;
+  readonly input?: Input | undefined;
   /** The scopes that a client over HTTP needs; see `bearer`. */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
 }
 
 const OPTION_NAMES: OptionNames<MethodOptions> = optionNames("input scopes");

@@ -17,40 +17,40 @@ export interface ServerInfo {
   /** The version of the server, not of the protocol. */
   readonly version: string;
   /** The name to show to people, if it differs from `name`. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** For people: what the server is for. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Where people can read more. */
-  readonly websiteUrl?: string;
+  readonly websiteUrl?: string | undefined;
   /** Icons for user interfaces. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
 }
 
 /** What a server tells about itself, and how it behaves. */
 export interface ServerOptions extends ServerInfo {
   /** For the model: how to use this server. */
-  readonly instructions?: string;
+  readonly instructions?: string | undefined;
   /** Whether clients can subscribe to list changes. Default: true. */
-  readonly listChanged?: boolean;
+  readonly listChanged?: boolean | undefined;
   /** Whether clients can subscribe to resource updates. Default: true. */
-  readonly subscribe?: boolean;
+  readonly subscribe?: boolean | undefined;
   /**
    * Whether the server declares that it sends log messages. With false, they are dropped. Default: true.
    */
-  readonly logging?: boolean;
+  readonly logging?: boolean | undefined;
   /** Capabilities that the specification does not define, by vendors' names. */
-  readonly capabilities?: VendorCapabilities;
+  readonly capabilities?: VendorCapabilities | undefined;
   /** Items per page of a list. Default: 1000. */
-  readonly pageSize?: number;
+  readonly pageSize?: number | undefined;
   /**
    * Encrypts the state of `inputRequired`, which the client keeps between the calls. Processes that serve the same
    * clients need the same key. Default: a random key for each server.
    */
-  readonly sealKey?: string | Uint8Array;
+  readonly sealKey?: string | Uint8Array | undefined;
   /** Cache hint of lists and reads. Default: no caching. */
-  readonly cache?: CacheHint;
+  readonly cache?: CacheHint | undefined;
   /** Limits on tasks, for tools that can run as tasks. */
-  readonly tasks?: TaskLimits;
+  readonly tasks?: TaskLimits | undefined;
   /**
    * Gets the errors that handlers throw, except for `UserError` and `McpError`, and results that the protocol does not
    * allow. Default: they are written to stderr, with the stack unless `NODE_ENV` is "production".
@@ -58,12 +58,12 @@ export interface ServerOptions extends ServerInfo {
    * @example
    * onError: (error, { method, name }) => Sentry.captureException(error, { tags: { method, name } })
    */
-  readonly onError?: ErrorListener;
+  readonly onError?: ErrorListener | undefined;
   /**
    * Whether callers read "The tool ... failed because of an internal error" instead of the message of a thrown error. A
    * `UserError` and an `McpError` are never masked. Default: true if `NODE_ENV` is "production".
    */
-  readonly maskErrors?: boolean;
+  readonly maskErrors?: boolean | undefined;
 }
 
 /**
@@ -98,15 +98,15 @@ export interface CacheHint {
  */
 export interface TaskLimits {
   /** How many tasks are kept at once, running or finished. Default: 1000. */
-  readonly max?: number;
+  readonly max?: number | undefined;
   /** How many tasks are kept for each principal; clients without a principal count as one. Default: 100. */
-  readonly maxPerCaller?: number;
+  readonly maxPerCaller?: number | undefined;
   /** Lifetime of a task if its tool sets none. Default: one hour. */
-  readonly ttlMs?: number;
+  readonly ttlMs?: number | undefined;
   /** Longest lifetime of any task, whatever its tool sets. Default: one day. */
-  readonly maxTtlMs?: number;
+  readonly maxTtlMs?: number | undefined;
   /** How long clients should wait between two polls. Default: one second. */
-  readonly pollIntervalMs?: number;
+  readonly pollIntervalMs?: number | undefined;
 }
 
 /**
@@ -126,11 +126,11 @@ export interface TaskOptions {
    * When the client gets its task: "at-once", or "when-detached", which is when the handler calls `context.detach()`.
    * Until then, the handler can send requests to the client as in a plain call. Default: "at-once".
    */
-  readonly when?: "at-once" | "when-detached";
+  readonly when?: "at-once" | "when-detached" | undefined;
   /** Lifetime of the task from its creation. A task that is still running then is aborted. */
-  readonly ttlMs?: number;
+  readonly ttlMs?: number | undefined;
   /** How long clients should wait between two polls. */
-  readonly pollIntervalMs?: number;
+  readonly pollIntervalMs?: number | undefined;
 }
 
 /** Whether a caller may see and use something. Stateless callers have no session. */

@@ -2,20 +2,22 @@
 // object with `messages` (the whole result). Arguments are strings. Also `completion/complete`, which suggests values for
 // an argument of a prompt or a variable of a template.
 
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { demandScopes } from "../protocol/caller.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { blockProblem } from "../protocol/content.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import type { CompleteParams, CompleteResult, Icon, PromptMessage } from "../protocol/model/index.ts";
+import type { CompleteParams, CompleteResult, Icon, JsonSchema, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
 import { alreadyRegistered, checkName, checkRegistration, isVisible, type Visible } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
-import { isStandardSchema, vendorOf } from "../protocol/schema-kind.ts";
-import type { Simplify } from "./schema.ts";
+import { isStandardSchema, type SchemaCheck, vendorOf } from "../protocol/schema-kind.ts";
+import { createSchemaCheck, type Schema, type SchemaInput, type Simplify, toJsonSchema } from "./schema.ts";
+import type { ToolArguments } from "./tools.ts";
 
 /** Returns values that fit what was typed so far, best first. Gets the other arguments, and who asks. */
 export type Completer = (
@@ -29,35 +31,60 @@ export type Completers = ReadonlyMap<string, Completer | undefined>;
 /** Options of one argument of a prompt. */
 export interface PromptArgumentOptions<Required = unknown> {
   /** The label to show to people. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** For people: what to enter. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Whether the argument must be given. Default: false. */
-  readonly required?: Required;
+  readonly required?: Required | undefined;
   /** Suggests values for what was typed so far. */
-  readonly complete?: Completer;
+  readonly complete?: Completer | undefined;
 }
 
 /**
  * Options of `server.prompt()`. `Required` maps the name of each argument to its option `required`. The type of
  * `arguments` is a mapped type over `Required`, so that TypeScript infers the types of completers.
  */
-export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
-  /** The name to show to people. */
-  readonly title?: string;
-  /** For people who choose a prompt. Also the description of the result, unless the handler returns one. */
-  readonly description?: string;
+export interface PromptOptions<Required = Readonly<Record<string, unknown>>> extends CommonPromptOptions {
   /**
    * The arguments by name. Their values are strings.
    *
    * @example
    * arguments: { className: { description: "Which class", required: true }, depth: {} }
    */
-  readonly arguments?: {
-    readonly [Name in keyof Required]: PromptArgumentOptions<Required[Name]> & { readonly required?: boolean };
-  };
+  readonly arguments?:
+    | {
+        readonly [Name in keyof Required]: PromptArgumentOptions<Required[Name]> & {
+          readonly required?: boolean | undefined;
+        };
+      }
+    | undefined;
+}
+
+/** A schema of the arguments of a prompt: a Standard Schema, or a JSON Schema of an object. */
+export type PromptSchema = StandardSchemaV1 | (JsonSchema & { readonly type: "object" });
+
+/** Options of `server.prompt()` with a schema for the arguments. */
+export interface SchemaPromptOptions<Input extends PromptSchema = PromptSchema> extends CommonPromptOptions {
+  /**
+   * The schema of the arguments: an object schema, as for `input` of a tool. Clients send strings, which the schema checks
+   * and may convert. The handler gets the value that the schema returns.
+   *
+   * @example
+   * arguments: z.object({ className: z.string().describe("Which class"), depth: z.coerce.number().optional() })
+   */
+  readonly arguments: Input;
+  /** Completions by argument name. */
+  readonly complete?: { readonly [Name in keyof SchemaInput<Input>]?: Completer | undefined } | undefined;
+}
+
+/** What all prompts have. */
+export interface CommonPromptOptions {
+  /** The name to show to people. */
+  readonly title?: string | undefined;
+  /** For people who choose a prompt. Also the description of the result, unless the handler returns one. */
+  readonly description?: string | undefined;
   /** Icons for user interfaces. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /**
    * The scopes that a client over HTTP needs; see `bearer`. All clients see the prompt in the list. The error for a
    * missing scope names it.
@@ -65,19 +92,21 @@ export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
    * @example
    * scopes: ["notes:write"]
    */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /**
    * Whether a caller sees the prompt in the list and can use it; for others it does not exist. Default: everybody does.
    *
    * @example
    * visible: ({ scopes }) => scopes?.includes("admin") === true
    */
-  readonly visible?: Visible;
+  readonly visible?: Visible | undefined;
   /** Extra data for clients, sent as it is. */
-  readonly _meta?: Meta;
+  readonly _meta?: Meta | undefined;
 }
 
-const OPTION_NAMES: OptionNames<PromptOptions> = optionNames("title description arguments icons scopes visible _meta");
+const OPTION_NAMES: OptionNames<PromptOptions & SchemaPromptOptions> = optionNames(
+  "title description arguments complete icons scopes visible _meta",
+);
 const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = optionNames("title description required complete");
 
 /** The type of the arguments that the handler of a prompt gets. */
@@ -86,6 +115,12 @@ export type PromptArguments<Required> = Simplify<
     -readonly [Name in keyof Required as Required[Name] extends true ? never : Name]?: string;
   }
 >;
+
+/** The type of the arguments that the handler of a prompt with a schema gets. */
+export type SchemaPromptHandler<Input extends PromptSchema, Env = unknown> = (
+  args: ToolArguments<Input>,
+  context: ToolContext<Env>,
+) => PromptReturn | Promise<PromptReturn>;
 
 /** What the handler of a prompt may return. */
 export type PromptReturn =
@@ -106,7 +141,9 @@ interface Prompt {
   readonly visible: Visible | undefined;
   readonly required: readonly string[];
   readonly completers: Completers;
-  get(args: Record<string, string>, context: ToolContext): PromptReturn | Promise<PromptReturn>;
+  /** Checks the arguments, if they have a schema. */
+  readonly check: SchemaCheck | undefined;
+  get(args: never, context: ToolContext): PromptReturn | Promise<PromptReturn>;
 }
 
 export class Prompts {
@@ -126,17 +163,26 @@ export class Prompts {
     return this.entries.wasUsed;
   }
 
-  add(name: string, options: PromptOptions, get: Prompt["get"]): void {
+  add(name: string, options: PromptOptions | SchemaPromptOptions, get: Prompt["get"]): void {
     const owner = checkRegistration("prompt", name, options, get, OPTION_NAMES);
     checkName("prompt", owner, name);
     if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removePrompt(${JSON.stringify(name)})`);
     const { title, description, icons, scopes, visible, _meta } = options;
-    const declared = declaredArguments(owner, options.arguments);
+    const schema = argumentSchema(options.arguments);
+    const { complete } = options as SchemaPromptOptions;
+    if (schema === undefined && complete !== undefined) {
+      throw new TypeError(`${owner}: \`complete\` belongs to the argument: arguments: { name: { complete } }`);
+    }
+    const declared =
+      schema === undefined
+        ? declaredArguments(owner, options.arguments)
+        : schemaArguments(owner, schema, Object(complete) as Readonly<Record<string, Completer>>);
     const prompt: Prompt = {
       description,
       scopes,
       visible,
       get,
+      check: schema && createSchemaCheck(schema, `${owner}: \`arguments\``),
       required: declared.filter(([, { required }]) => required === true).map(([argument]) => argument),
       completers: new Map(declared.map(([argument, { complete }]) => [argument, complete])),
     };
@@ -164,7 +210,7 @@ export class Prompts {
     const prompt = this.#find(name, context);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
-    const args = checkArguments(name, prompt, given);
+    const args = await checkArguments(name, prompt, given);
     const retry = await this.#inputs.decode(request, context);
     const call = new CallContext(context, request, this.#results, retry);
     const value = await this.#results.errors.run(request, context, async () => {
@@ -182,10 +228,46 @@ export class Prompts {
   }
 }
 
-/** Other libraries take a schema or an array here, so the error shows the expected form. */
+/** The schema, if the arguments have one: a Standard Schema, or a JSON Schema with the type "object". */
+function argumentSchema(declared: unknown): Schema | undefined {
+  const isSchema = isStandardSchema(declared) || (isObject(declared) && declared["type"] === "object");
+  return isSchema ? (declared as Schema) : undefined;
+}
+
+/** What clients see of the arguments of a schema. */
+function schemaArguments(
+  owner: string,
+  schema: Schema,
+  completers: Readonly<Record<string, Completer>>,
+): readonly [string, PromptArgumentOptions][] {
+  const { type, properties, required } = toJsonSchema(owner, "input", schema, undefined, "arguments") ?? {};
+  if (type !== "object") {
+    throw new TypeError(`${owner}: \`arguments\` must be an object schema, because arguments have names`);
+  }
+  const named = Object.entries(Object(properties) as Readonly<Record<string, JsonSchema>>);
+  // A plain JSON Schema converts nothing, so it could never be met.
+  const other = isStandardSchema(schema) ? undefined : named.find(([, { type = "string" }]) => type !== "string");
+  if (other !== undefined) {
+    const advice = "use a string, or a schema that converts strings, such as z.coerce.number()";
+    throw new TypeError(`${owner}: the argument ${other[0]} is not a string, but clients send strings; ${advice}`);
+  }
+  const unknown = Object.keys(defined(completers)).find((name) => !named.some(([argument]) => argument === name));
+  if (unknown !== undefined) throw new TypeError(`${owner}: there is no argument ${unknown} to complete`);
+  return named.map(([argument, { title, description }]) => [
+    argument,
+    defined({
+      title: typeof title === "string" ? title : undefined,
+      description: typeof description === "string" ? description : undefined,
+      required: Array.isArray(required) && required.includes(argument) ? true : undefined,
+      complete: completers[argument],
+    }),
+  ]);
+}
+
+/** Other libraries take an array here, so the error shows the expected form. */
 function declaredArguments(owner: string, declared: unknown = {}): readonly [string, PromptArgumentOptions][] {
   const form = 'expected { className: { description: "...", required: true } }';
-  if (!isObject(declared) || isStandardSchema(declared)) {
+  if (!isObject(declared)) {
     throw new TypeError(`${owner}: \`arguments\` must be an object with the options of each argument; ${form}`);
   }
   return Object.entries(declared).map(([argument, options]) => {
@@ -199,7 +281,12 @@ function declaredArguments(owner: string, declared: unknown = {}): readonly [str
   });
 }
 
-function checkArguments(name: string, { required }: Prompt, given: Record<string, unknown>): Record<string, string> {
+/** The arguments for the handler. They may come from a schema of the author's, so their type is not known here. */
+async function checkArguments(
+  name: string,
+  { required, check }: Prompt,
+  given: Record<string, unknown>,
+): Promise<never> {
   const missing = required.filter((argument) => !Object.hasOwn(given, argument));
   if (missing.length > 0) {
     const what = missing.length === 1 ? "argument" : "arguments";
@@ -212,7 +299,10 @@ function checkArguments(name: string, { required }: Prompt, given: Record<string
       argument,
     });
   }
-  return given as Record<string, string>;
+  const checked = (await check?.(given)) ?? { value: given };
+  if (checked.issues === undefined) return checked.value as never;
+  const { issues } = checked;
+  throw invalidParams(`Invalid arguments for the prompt ${name}: ${issues.join("; ")}`, { promptName: name, issues });
 }
 
 type WholeResult = Exclude<PromptReturn, string | readonly unknown[] | InputRequired>;

@@ -29,26 +29,26 @@ import type { Simplify } from "./schema.ts";
 /** Options that resources and templates share. */
 export interface CommonResourceOptions {
   /** The name that programs use. Default: the URI. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** The name to show to people, if it differs from `name`. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** For the model and for people: what can be read here. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** The media type, such as "text/markdown". Also sent with each read. */
-  readonly mimeType?: string;
+  readonly mimeType?: string | undefined;
   /** Icons for user interfaces. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /** Audience, priority and time of the last change. */
-  readonly annotations?: Annotations;
+  readonly annotations?: Annotations | undefined;
   /** Extra data for clients, sent as it is. */
-  readonly _meta?: Meta;
+  readonly _meta?: Meta | undefined;
   /**
    * How long clients may cache what they read. Default: the server's own hint.
    *
    * @example
    * cache: { ttlMs: 60_000, cacheScope: "public" }
    */
-  readonly cache?: CacheHint;
+  readonly cache?: CacheHint | undefined;
   /**
    * The scopes that a client over HTTP needs; see `bearer`. All clients see the entry in the list. The error for a
    * missing scope names it.
@@ -56,33 +56,33 @@ export interface CommonResourceOptions {
    * @example
    * scopes: ["notes:write"]
    */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /**
    * Whether a caller sees the entry in the list and can use it; for others it does not exist. Default: everybody does.
    *
    * @example
    * visible: ({ scopes }) => scopes?.includes("admin") === true
    */
-  readonly visible?: Visible;
+  readonly visible?: Visible | undefined;
 }
 
 /** Options of `server.resource()`. */
 export interface ResourceOptions extends CommonResourceOptions {
   /** In bytes. */
-  readonly size?: number;
+  readonly size?: number | undefined;
 }
 
 /** Options of `server.template()`. */
 export interface TemplateOptions<Variables = TemplateMatch, Env = unknown> extends CommonResourceOptions {
   /** Returns resources that match the template, for the list of resources. */
-  readonly list?: (context: ToolContext<Env>) => readonly Resource[] | Promise<readonly Resource[]>;
+  readonly list?: ((context: ToolContext<Env>) => readonly Resource[] | Promise<readonly Resource[]>) | undefined;
   /**
    * Completions by variable name.
    *
    * @example
    * complete: { date: (typed) => days.filter((day) => day.startsWith(typed)) }
    */
-  readonly complete?: { readonly [Name in keyof Variables]?: Completer };
+  readonly complete?: { readonly [Name in keyof Variables]?: Completer | undefined } | undefined;
 }
 
 /** Reads a resource. Returns its text, its bytes, whole contents, or a value to send as JSON. */
@@ -293,7 +293,7 @@ function toContents(uri: string, mimeType: string | undefined, value: unknown): 
 
 interface WholeResult {
   readonly contents: readonly ResourceContents[];
-  readonly _meta?: Meta;
+  readonly _meta?: Meta | undefined;
 }
 
 /**

@@ -105,20 +105,22 @@ export function checkUsable(owner: string, field: string, schema: unknown, stand
 
 /**
  * The JSON Schema that clients see. `given` is the explicit JSON Schema for a library that cannot produce one. `owner`
- * starts the error messages. Throws a TypeError if `schema` or `given` is not a schema.
+ * starts the error messages, which name the option `field`. Throws a TypeError if `schema` or `given` is not a schema.
  */
 export function toJsonSchema(
   owner: string,
   side: "input" | "output",
   schema: Schema | undefined,
   given: JsonSchema | undefined,
+  field: string = side,
 ): JsonSchema | undefined {
   const explicit = `${side}Schema`;
-  if (schema !== undefined) checkUsable(owner, side, schema);
+  if (schema !== undefined) checkUsable(owner, field, schema);
   if (given !== undefined) checkUsable(owner, explicit, given, side);
   if (given !== undefined || schema === undefined) return given;
   if (!isStandardSchema(schema)) return schema;
-  return convert(schema, side, `${owner}: \`${side}\``, `add the JSON Schema as \`${explicit}\``);
+  const advice = field === side ? `add the JSON Schema as \`${explicit}\`` : "pass a JSON Schema instead";
+  return convert(schema, side, `${owner}: \`${field}\``, advice);
 }
 
 /** The JSON Schema of an elicitation form. Throws a TypeError if there is none. */

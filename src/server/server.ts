@@ -13,7 +13,15 @@ import { checkLogLevel } from "./call-context.ts";
 import { InputRequiredCodec } from "./input-required.ts";
 import { type MethodOptions, type NotificationHandler, type VendorMethodHandler, VendorMethods } from "./methods.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
-import { complete, type PromptHandler, type PromptOptions, Prompts } from "./prompts.ts";
+import {
+  complete,
+  type PromptHandler,
+  type PromptOptions,
+  type PromptSchema,
+  Prompts,
+  type SchemaPromptHandler,
+  type SchemaPromptOptions,
+} from "./prompts.ts";
 import {
   type ResourceHandler,
   type ResourceOptions,
@@ -101,7 +109,18 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
    *   { description: "Reviews a class", arguments: { className: { required: true } } },
    *   ({ className }) => `Please review the class ${className}.`,
    * );
+   * @example
+   * server.prompt(
+   *   "review",
+   *   { arguments: z.object({ className: z.string(), depth: z.coerce.number().default(1) }) },
+   *   ({ className, depth }) => `Please review ${className}, ${depth} levels deep.`,
+   * );
    */
+  prompt<const Input extends PromptSchema>(
+    name: string,
+    options: SchemaPromptOptions<Input>,
+    get: SchemaPromptHandler<Input, Env>,
+  ): Server<Tools, Env>;
   prompt<const Required extends Readonly<Record<string, unknown>> = Readonly<Record<string, unknown>>>(
     name: string,
     options: PromptOptions<Required>,
@@ -241,8 +260,8 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
       resources.addTemplate(uriTemplate, options, read);
       return server;
     },
-    prompt(name, options, get) {
-      prompts.add(name, options, get);
+    prompt(name: string, options: PromptOptions | SchemaPromptOptions, get: unknown) {
+      prompts.add(name, options, get as never);
       return server;
     },
     method(name: string, ...given: unknown[]) {

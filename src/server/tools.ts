@@ -44,9 +44,9 @@ import type { Tasks } from "./tasks.ts";
 /** Options of `server.tool()`. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {
   /** The name to show to people. Models use the tool's name. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** For the model: what the tool does and when to call it. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /**
    * The schema of the arguments: an object schema, as any Standard Schema (zod, arktype, ...) or a plain JSON Schema.
    * Each call is checked, and the handler gets the value that the schema returns. Default: any arguments are accepted.
@@ -56,25 +56,25 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * @example
    * input: { type: "object", properties: { text: { type: "string" } }, required: ["text"] }
    */
-  readonly input?: Input;
+  readonly input?: Input | undefined;
   /**
    * The JSON Schema that clients see, if the library of `input` cannot produce one. Without `input`, the arguments are
    * also checked against it.
    */
-  readonly inputSchema?: JsonSchema;
+  readonly inputSchema?: JsonSchema | undefined;
   /** The schema of the structured content that the tool returns. A result that does not fit is an error. */
-  readonly output?: Output;
+  readonly output?: Output | undefined;
   /** Like `inputSchema`, for `output`. */
-  readonly outputSchema?: JsonSchema;
+  readonly outputSchema?: JsonSchema | undefined;
   /**
    * Hints about the effects of a call, for clients that ask their user before a call.
    *
    * @example
    * annotations: { readOnlyHint: true, openWorldHint: false }
    */
-  readonly annotations?: ToolAnnotations;
+  readonly annotations?: ToolAnnotations | undefined;
   /** Icons for user interfaces. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /**
    * The scopes that a client over HTTP needs; see `bearer`. All clients see the tool in the list. The error for a
    * missing scope names it.
@@ -82,14 +82,14 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * @example
    * scopes: ["notes:write"]
    */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /**
    * Whether a caller sees the tool in the list and can use it; for others it does not exist. Default: everybody does.
    *
    * @example
    * visible: ({ scopes }) => scopes?.includes("admin") === true
    */
-  readonly visible?: Visible;
+  readonly visible?: Visible | undefined;
   /**
    * Whether a call can run as a task: the client gets a task and fetches the result later. Default: "forbidden".
    *
@@ -98,9 +98,9 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * @example
    * task: { support: "optional", when: "when-detached", ttlMs: 600_000 }
    */
-  readonly task?: TaskSupport | TaskOptions;
+  readonly task?: TaskSupport | TaskOptions | undefined;
   /** Extra data for clients, sent as it is. */
-  readonly _meta?: Meta;
+  readonly _meta?: Meta | undefined;
 }
 
 const OPTION_NAMES: OptionNames<ToolOptions> = optionNames(

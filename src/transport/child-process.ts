@@ -23,9 +23,9 @@ import type { Inbound, Transport } from "./transport.ts";
 /** Options of `childTransport()`. */
 export interface ChildTransportOptions extends ChildOptions {
   /** Limits of each message from the server. */
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<Limits> | undefined;
   /** Called with each line on the server's stdout that is not a message. */
-  readonly onNoise?: (line: string) => void;
+  readonly onNoise?: ((line: string) => void) | undefined;
 }
 
 /** Lines on the server's stdout that are not messages. */

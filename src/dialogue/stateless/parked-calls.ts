@@ -19,13 +19,13 @@ import type { AnsweredRound, ParkedCall, StatelessCall } from "./parked-call.ts"
 /** Limits of calls that wait for an answer of their client, and the key that seals their state. */
 export interface ParkedCallsOptions {
   /** The key that seals states. By default each connection, or HTTP endpoint, has a random one. */
-  readonly sealKey?: string | Uint8Array;
+  readonly sealKey?: string | Uint8Array | undefined;
   /** How long a call waits for its client to retry. */
-  readonly ttlMs?: number;
+  readonly ttlMs?: number | undefined;
   /** How many calls may be parked at once. */
-  readonly maxParked?: number;
+  readonly maxParked?: number | undefined;
   /** How many calls of one principal may be parked at once. */
-  readonly maxParkedPerCaller?: number;
+  readonly maxParkedPerCaller?: number | undefined;
 }
 
 /** Loaded on first use, since most calls ask for nothing. One import for all calls, so that they stay in order. */

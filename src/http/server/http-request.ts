@@ -47,12 +47,12 @@ export interface HttpRequest {
 }
 
 /** What the framework around a mounted handler knows about a request. */
-export interface HostInfo<Env = unknown> extends Partial<Identity> {
+export interface HostInfo<Env = unknown> extends Partial<Omit<Identity, "principal">> {
   /**
    * Who the caller is, as the framework has proved. Replaces `auth` for this request. If it is undefined, the request is
    * authenticated by `auth`; without `auth`, the caller is anonymous.
    */
-  readonly principal?: string;
+  readonly principal?: string | undefined;
   /** What handlers get as `context.env`, such as the `env` of a Worker. Replaces the option `env` for this request. */
   readonly env?: Env | undefined;
 }
@@ -61,7 +61,7 @@ export interface BodyLimits {
   readonly messageBytes: number;
   readonly bodyMs: number;
   /** Counts the body while it arrives. */
-  readonly bodies?: BodyCounter;
+  readonly bodies?: BodyCounter | undefined;
 }
 
 /** Counts the bodies that are still arriving, and may give one up. */

@@ -11,7 +11,7 @@ export interface Health {
   /** False: /readyz answers with status 503. */
   readonly isReady: boolean;
   /** Added to the answer, but only for callers that may call. */
-  readonly details?: { readonly [key: string]: unknown };
+  readonly details?: { readonly [key: string]: unknown } | undefined;
 }
 
 /** The limits on messages and on the HTTP server. */
@@ -89,22 +89,22 @@ export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
 
 export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {
   /** The path of the endpoint. Default: "/mcp". */
-  readonly path?: string;
+  readonly path?: string | undefined;
   /**
    * Whether another path is an endpoint too, for this caller. All spellings of a path (/a%62c, /abc) are one. The handler finds the path in `context.caller.endpoint`.
    * Legacy HTTP+SSE is served only at the main endpoint. Default: there is only the main endpoint.
    */
   readonly paths?: (path: string, principal: string | undefined) => boolean;
   /** Whether to serve legacy HTTP+SSE at `/sse` and `/messages`, both at the root and below `path`. Default: true. */
-  readonly legacySse?: boolean;
+  readonly legacySse?: boolean | undefined;
   /**
    * Keeps nothing in memory between requests, so that any of several processes can answer any request. Session-style
    * callers then get no session: the server sends them nothing outside of their requests. In return, `context.ask`,
    * tasks and legacy HTTP+SSE are not available. Default: false.
    */
-  readonly stateless?: boolean;
+  readonly stateless?: boolean | undefined;
   /** Authenticates callers. Without it anyone may call. */
-  readonly auth?: Authenticator;
+  readonly auth?: Authenticator | undefined;
   /**
    * Answers GET /healthz and GET /readyz beside the endpoint. Called for each GET of /readyz with the principal of the
    * caller, if there is one.
@@ -115,15 +115,15 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
    * figures of a gateway whose chain has the middleware `metrics`.
    */
   readonly metrics?: (principal: string | undefined) => string | undefined;
-  readonly limits?: Partial<HttpLimits>;
+  readonly limits?: Partial<HttpLimits> | undefined;
   /**
    * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients
    * go on after a restart. Default: `parkedCalls.sealKey`. Without a key, sessions end with the server.
    */
-  readonly sealKey?: string | Uint8Array;
+  readonly sealKey?: string | Uint8Array | undefined;
   /**
    * Called for internal errors that clients must not see, such as a failing authenticator. Default: prints one line on
    * stderr.
    */
-  readonly onError?: (error: unknown, doing: string) => void;
+  readonly onError?: ((error: unknown, doing: string) => void) | undefined;
 }

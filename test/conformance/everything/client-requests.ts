@@ -108,7 +108,7 @@ function textOf({ content }: CreateMessageResult): string {
   return texts.find((text) => typeof text === "string") ?? "";
 }
 
-function describeOutcome({ action, content }: ElicitResult): string {
+function describeOutcome({ action, content }: { readonly action: string; readonly content?: unknown }): string {
   return `Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`;
 }
 
