@@ -107,6 +107,14 @@ describe.skipIf(reason !== undefined)("in Workers", () => {
     });
   });
 
+  it("a server in a Durable Object says which flag it needs to keep a call", async () => {
+    await withWorker([], async (open) => {
+      const client = await open("/room/mcp", NEWEST.name);
+      await expect(textOf(client, "ask")).rejects.toThrow("set the compatibility flag nodejs_compat");
+      await client.close();
+    });
+  });
+
   it("a server in a Durable Object can also ask its clients and run tasks", async () => {
     await withWorker(["nodejs_compat"], async (open) => {
       for (const revision of [NEWEST.name, NEWEST_SESSION.name]) {
