@@ -1,7 +1,8 @@
 // Headers of every request, and 401/403: passed to the authorizer, or reported with advice.
 
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Authorizer, Challenge } from "../../core/authentication.ts";
+import { deferred } from "../../core/async.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import { answer, scriptedRequester, type Script } from "../../../test/support/http/scripted-requester.ts";
@@ -64,6 +65,26 @@ test("when the authorizer gives up, the error says so without showing the creden
     "http://server.example refused access (403, no): the credentials were not accepted",
   );
 });
+
+test.each([401, 403])(
+  "a %i whose body does not end is reported all the same, and the body is dropped",
+  async (status) => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const discard = vi.fn<() => void>();
+    const reading = deferred();
+    const text = (): Promise<string> => {
+      reading.resolve();
+      return new Promise(() => undefined);
+    };
+    const { connection } = connectionWith(() => ({ ...answer(status), text, discard }));
+    const sent = connection.send(call).catch((failure: unknown) => failure);
+    await reading.promise;
+    await vi.advanceTimersToNextTimerAsync();
+    expect(await sent).toMatchObject({ kind: "unauthorized", status, mayHaveRun: false });
+    expect(discard).toHaveBeenCalledOnce();
+  },
+);
 
 const denial = (id: unknown): string =>
   JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "It needs a scope", data: { n: 1 } } });

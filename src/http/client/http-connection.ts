@@ -1,7 +1,7 @@
 // Sends HTTP requests to one server, and adds the configured headers and credentials. A 401 or 403 is passed to the
 // authorizer, which decides whether the request is repeated. Used by all styles, which read the responses themselves.
 
-import { Semaphore } from "../../core/async.ts";
+import { Semaphore, within } from "../../core/async.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -165,10 +165,17 @@ function redact(response: HttpResponse, secrets: readonly string[]): HttpRespons
 }
 
 const MAX_QUOTED_BYTES = 64 * 1024;
+/** The status says enough: a body that does not end must not delay the error until the call times out. */
+const MAX_QUOTED_MS = 2_000;
 
-/** The text of an error response; empty if it cannot be read. */
-export function readQuotable(response: HttpResponse): Promise<string> {
-  return response.text(MAX_QUOTED_BYTES).catch(() => "");
+/** The text of an error response; empty if it cannot be read, or does not end soon. */
+export async function readQuotable(response: HttpResponse): Promise<string> {
+  const text = await within(
+    MAX_QUOTED_MS,
+    response.text(MAX_QUOTED_BYTES).catch(() => ""),
+  );
+  if (text === undefined) response.discard();
+  return text ?? "";
 }
 
 /** What servers say to a Host header that they do not accept, which no other credentials would change. */
