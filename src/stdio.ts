@@ -1,9 +1,10 @@
 // The subpath `catenary/stdio`: the stdio transports, and what programs with their own streams or transports need.
 
+export type { CallerIdentity } from "./core/handler.ts";
 export { serveTransport, type ConnectionOptions, type ServedConnection } from "./dialogue/connection.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export { encode, type Limits } from "./jsonrpc/codec.ts";
-export type { Message, ResponseMessage } from "./jsonrpc/message.ts";
+export type { ErrorMessage, Id, Message, ResponseMessage } from "./jsonrpc/message.ts";
 export type { Child, Exit } from "./process/child.ts";
 export type { InheritEnv } from "./process/program.ts";
 export type { Compat } from "./protocol/compat.ts";

@@ -8,6 +8,7 @@ export type { Gateway, GatewayUpstream } from "./gateway.ts";
 export { on } from "./on.ts";
 export { transform, type Metadata, type MetadataServer, type TransformOptions } from "./transform.ts";
 export type {
+  FailureCause,
   RestartOptions,
   Share,
   UpstreamOptions,

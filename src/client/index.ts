@@ -44,6 +44,7 @@ export type {
   Transport,
   TransportSource,
 } from "../transport/transport.ts";
+export type { FromJsonSchema, Schema, SchemaOutput } from "../server/schema.ts";
 export type { CallOptions } from "./calls.ts";
 export {
   type ClientRequestContext,
