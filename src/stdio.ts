@@ -4,7 +4,7 @@ export type { CallerIdentity } from "./core/handler.ts";
 export { serveTransport, type ConnectionOptions, type ServedConnection } from "./dialogue/connection.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export { encode, type Limits } from "./jsonrpc/codec.ts";
-export type { ErrorMessage, Id, Message, ResponseMessage } from "./jsonrpc/message.ts";
+export type { ErrorBody, ErrorMessage, Id, Message, ResponseMessage } from "./jsonrpc/message.ts";
 export type { Child, Exit } from "./process/child.ts";
 export type { InheritEnv } from "./process/program.ts";
 export type { Compat } from "./protocol/compat.ts";

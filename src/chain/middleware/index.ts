@@ -1,6 +1,7 @@
 // The subpath `catenary/middleware`: the built-in middleware.
 
 export type {
+  ClientCapabilities,
   AskOptions,
   Caller,
   Context,
