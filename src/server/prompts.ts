@@ -231,7 +231,7 @@ export class Prompts {
 /** The schema, if the arguments have one: a Standard Schema, or a JSON Schema with the type "object". */
 function argumentSchema(declared: unknown): Schema | undefined {
   const isSchema = isStandardSchema(declared) || (isObject(declared) && declared["type"] === "object");
-  return isSchema ? (declared as Schema) : undefined;
+  return isSchema ? declared : undefined;
 }
 
 /** What clients see of the arguments of a schema. */
