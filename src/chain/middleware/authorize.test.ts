@@ -186,3 +186,13 @@ it("lets no cache share what depends on the caller", async () => {
     expect(await scopeOf({ rules: [{}] }, method)).toBe("public");
   }
 });
+
+it("denies a file whatever the case of its name", async () => {
+  const server = createServer({ name: "files", version: "1" }).template("file:///{+path}", { name: "f" }, () => "x");
+  const rules = [{ allow: false, resources: ["file:///Secret/*"] }];
+  const client = fakeClient(chain(authorize({ rules, default: "allow" })).to(server));
+  for (const uri of ["file:///Secret/a", "file:///secret/a"]) {
+    await expect(client.call("resources/read", { uri })).rejects.toMatchObject({ kind: "resource_not_found" });
+  }
+  await client.call("resources/read", { uri: "file:///open/a" });
+});

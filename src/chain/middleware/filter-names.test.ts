@@ -107,6 +107,23 @@ it("hides every spelling of an address", () => {
   }
 });
 
+it("hides files whatever the case of their names, since disks may ignore it, and shows only the exact name", () => {
+  const globs = ["file:///Secret/*", "file:///%53traße/{Name}", "file:///caf\u00e9", "*.PEM", "note:///Own"];
+  const isUnhidden = nameMatcher("resources", undefined, globs);
+  const hidden = ["file:///secret/x", "FILE:///%53ECRET/x", "a.file:///x/../sEcret/x", "file:///STRASSE/x"].concat([
+    "file:///\u017fecret/x",
+    "file:///cafe\u0301",
+    "file:///CAF%C3%89",
+    "file:///key.pem",
+  ]);
+  for (const uri of hidden) expect([uri, isUnhidden(uri)]).toEqual([uri, false]);
+  for (const uri of ["note:///own", "file:///secretx", "https://h/key.pem"]) {
+    expect([uri, isUnhidden(uri)]).toEqual([uri, true]);
+  }
+  const isShown = nameMatcher("resources", ["file:///Public/*"], []);
+  expect([isShown("file:///Public/x"), isShown("file:///public/x")]).toEqual([true, false]);
+});
+
 it("hides addresses whose dot segments lead outside of what is shown", () => {
   const isVisible = nameMatcher("resources", ["file:///public/*", "note://{id}"], []);
   for (const uri of ["file:///public/a", "file:///public/a%20b", "file:///public/x/../a", "note://1", "note://{id}"]) {

@@ -36,7 +36,8 @@ export interface FilterRule {
   readonly only?: readonly string[];
   /**
    * The names to hide, as callers see them or as they are at an upstream (`delete` hides `notes_delete` if that is the
-   * tool `delete` of `notes`). For URIs, also hides other spellings, and the URIs that a URI template matches.
+   * tool `delete` of `notes`). For URIs, also hides other spellings, and the URIs that a URI template matches. `file:`
+   * URIs are compared without regard to case, since the disk of the upstream may ignore it.
    */
   readonly not?: readonly string[];
 }
@@ -297,7 +298,10 @@ export function nameMatcher(
   return (name) => {
     if (shown?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
     if (hidden.length === 0) return true;
-    const isHidden = (form: string): boolean => hidden.some((pattern) => pattern.matchesAnyForm(form));
+    const isHidden = (form: string): boolean => {
+      const folded = form.startsWith("file:") ? foldCase(form) : undefined;
+      return hidden.some((pattern) => pattern.matchesAnyForm(form, folded));
+    };
     if (name.length > MAX_URI_LENGTH || isHidden(name)) return false;
     let rest = cleanUri(name);
     // A label may be the prefix of an upstream, and there are several if gateways are nested.
@@ -318,7 +322,8 @@ const MAX_LABELS = 16;
 interface UriPattern {
   /** Whether it matches the URI both as written and normalized. */
   matchesAllForms(uri: string): boolean;
-  matchesAnyForm(form: string): boolean;
+  /** `folded`: a file URI without regard to case. */
+  matchesAnyForm(form: string, folded: string | undefined): boolean;
 }
 
 function uriPattern(glob: string): UriPattern {
@@ -326,14 +331,27 @@ function uriPattern(glob: string): UriPattern {
   const template = glob.includes("{") ? tryParseTemplate(glob) : undefined;
   const fitsTemplate = (form: string): boolean => template?.match(form) !== undefined;
   const fits = (form: string): boolean => normalized.some((one) => matchesGlob(one, form)) || fitsTemplate(form);
+  const foldedGlobs = [...new Set([glob, ...normalized].map(foldCase))];
+  const foldedTemplates = template === undefined ? [] : foldedGlobs.map(tryParseTemplate);
+  const fitsFolded = (form: string): boolean =>
+    foldedGlobs.some((one) => matchesGlob(one, form)) || foldedTemplates.some((one) => one?.match(form) !== undefined);
   return {
     matchesAllForms: (uri) => (matchesGlob(glob, uri) || fitsTemplate(uri)) && normalForms(uri).every(fits),
-    matchesAnyForm: (form) =>
+    matchesAnyForm: (form, folded) =>
       matchesGlob(glob, form) ||
       fits(form) ||
+      (folded !== undefined && fitsFolded(folded)) ||
       // A URI this long is not matched, so whether the template fits is unknown.
       (template !== undefined && form.length > MAX_URI_LENGTH),
   };
+}
+
+/**
+ * Makes names equal that are the same file on a disk which ignores case, as those of Windows and macOS do. The disk of an
+ * upstream is not known, so what a rule hides on one of these is hidden everywhere.
+ */
+function foldCase(uri: string): string {
+  return uri.normalize("NFC").toUpperCase().toLowerCase();
 }
 
 /**
