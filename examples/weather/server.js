@@ -118,7 +118,7 @@ export const server = createWeather()
         },
       });
       if (answer.action !== "accept") return `Nothing was reported for ${location}.`;
-      const sky = String(answer.content?.sky);
+      const sky = answer.content?.sky;
       sightings.push({ location, sky });
       server.resourceUpdated("file:///project/data.json");
       return `Thank you. ${location} is ${sky}.`;

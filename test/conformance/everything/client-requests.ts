@@ -2,7 +2,7 @@
 // a stateless server does with and without the capability; `addInputRequired` has those for `input_required` results.
 
 import type { Server } from "../../../src/index.ts";
-import type { CreateMessageResult, ElicitResult, FormField, InputRequest } from "../../../src/protocol/model/index.ts";
+import type { CreateMessageResult, FormField, InputRequest } from "../../../src/protocol/model/index.ts";
 import { inputRequired } from "../../../src/server/index.ts";
 
 const PROMPT = {

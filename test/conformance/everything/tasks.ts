@@ -53,7 +53,7 @@ function addElicitations(server: Server): void {
       { description: "Elicits a confirmation", input: FILENAME, task: "optional" },
       async ({ filename }, { ask }) => {
         const { action, content } = await ask.elicit({ message: `Delete ${filename}?`, requestedSchema: CONFIRM });
-        return action === "accept" && content?.["confirm"] === true ? `Deleted ${filename}` : `Kept ${filename}`;
+        return action === "accept" && content?.["confirm"] ? `Deleted ${filename}` : `Kept ${filename}`;
       },
     )
     .tool("multi_input", { description: "Elicits twice at once", task: "optional" }, async (_args, { ask }) => {

@@ -42,7 +42,7 @@ export function createNotes(book: NoteBook) {
     })
     .tool("clear-notes", { description: "Delete all notes" }, async (_args, { ask }) => {
       const { action, content } = await ask.elicit(CONFIRM);
-      if (action !== "accept" || content?.["sure"] !== true) return `kept: ${action}`;
+      if (action !== "accept" || !content?.["sure"]) return `kept: ${action}`;
       const ids = book.clear();
       for (const id of ids) server.removeResource(uriOf(id));
       return `deleted ${ids.length}`;
