@@ -4,6 +4,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { sampleServer, textResult, type SampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Handler } from "../core/handler.ts";
+// Loaded before the timers are fake, since a call that asks for the first time waits for it.
+import "../dialogue/stateless/parked-call.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";
 import type { Client } from "./client.ts";

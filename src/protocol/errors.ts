@@ -117,27 +117,31 @@ export function toMcpError(error: unknown): McpError {
   if (error instanceof ConnectionError) {
     const kind: ErrorKind = error.kind === "timeout" ? "timeout" : "unreachable";
     const { kind: connection, mayHaveRun } = error;
-    return McpError.of(kind, withoutDiagnostics(error), { connection, mayHaveRun }, { cause: error });
+    return McpError.of(kind, withoutFolders(withoutDiagnostics(error)), { connection, mayHaveRun }, { cause: error });
   }
-  return McpError.of("internal_error", `Internal error: ${withoutDiagnostics(error)}`, undefined, { cause: error });
+  const message = withoutFolders(withoutDiagnostics(error));
+  return McpError.of("internal_error", `Internal error: ${message}`, undefined, { cause: error });
 }
 
 /** The folders of an absolute path, but not of a URL. */
 const FOLDERS = /(?<![\w:/.~-])(?:\/|[A-Z]:\\)([^\s/\\'";:,]+[/\\])+/g;
 
-/**
- * The message without what is meant for the operator: the output of a program, which may concern another client, and the
- * folders of files on this machine.
- */
+/** The message without the output of a program, which is meant for the operator and may concern another client. */
 export function withoutDiagnostics(thrown: unknown): string {
   let message = errorMessage(thrown);
   for (let one = thrown; one instanceof ConnectionError; one = one.cause) {
     message = message.replaceAll(one.diagnostics ?? "", "");
   }
-  return withoutFolders(message);
+  return LOADING.test(message) ? withoutFolders(message) : message;
 }
 
-/** Callers of a gateway need not know where its files are. Their names stay, as a hint for the operator. */
+/** Errors that occur when code is loaded. Their messages name files of the installation. */
+const LOADING = /^(?:EMFILE|ENFILE|Cannot find (?:module|package))\b/;
+
+/**
+ * The message without the folders of absolute paths. For errors that we did not expect: callers need not know where our
+ * files are. What a tool throws is left as it is, since the model may have named the path itself.
+ */
 export function withoutFolders(message: string): string {
   return message.replace(FOLDERS, ".../");
 }

@@ -21,6 +21,7 @@ export async function loadForServer(): Promise<void> {
     import("../../dialogue/session/client-tasks.ts"),
     import("../../dialogue/stateless/parked-call.ts"),
     import("../../protocol/client-results.ts"),
+    import("../../protocol/compat-documents.ts"),
     import("../../protocol/headers.ts"),
     import("../../protocol/interpreted-schema.ts"),
     import("../../protocol/json-schema.ts"),
@@ -62,6 +63,7 @@ export async function loadForGateway(language?: string): Promise<void> {
     import("../../http/client/proxy.ts"),
     import("../../http/client/requester.ts"),
     import("../../process/descriptors.ts"),
+    import("../../server/schema.ts"),
     import("../../transport/child-process.ts"),
   ]);
 }
