@@ -84,7 +84,7 @@ export class Guest {
   #straysSince = 0;
   #markReady: (() => void) | undefined;
 
-  private constructor(runtime: Runtime, child: Child, isSandboxed: boolean) {
+  private constructor(runtime: Runtime, child: Child, command: GuestCommand) {
     this.#runtime = runtime;
     this.child = child;
     this.ownPids = [child.pid];
@@ -112,7 +112,9 @@ export class Guest {
     }
     const decoder = new StringDecoder("utf8");
     child.stdout.on("data", (chunk: Buffer) => this.#rawOutput(decoder.write(chunk), "stdout"));
-    void child.exited.then(({ code, signal }) => this.#exit(signal ?? exitText(code, isSandboxed)));
+    void child.exited.then(({ code, signal }) =>
+      this.#exit(command.usedTooMuch?.() ?? signal ?? exitText(code, command.inner !== undefined)),
+    );
   }
 
   /**
@@ -150,7 +152,7 @@ export class Guest {
       throw new ConnectionError("spawn", errorMessage(error), { cause: error, mayHaveRun: false });
     }
     void child.finished.then(() => command.onEnd?.());
-    const spawned = (guest = new Guest(runtime, child, command.inner !== undefined));
+    const spawned = (guest = new Guest(runtime, child, command));
     const forget = onAbort(signal, () => void spawned.close(0));
     if (signal?.aborted === true) void spawned.close(0);
     const settled = new Promise<boolean>((resolve) => {

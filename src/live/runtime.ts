@@ -32,6 +32,14 @@ export const DEFAULT_LIMITS: Limits = {
   errorHoldMs: 300_000,
 };
 
+/** Memory that a process may use beyond its heap limit: for the program, stacks and native buffers. */
+const OVERHEAD_MB = 512;
+
+/** What a session and the programs that it starts may use. */
+export function memoryLimitMb({ memoryMb }: Pick<Limits, "memoryMb">): number {
+  return memoryMb + OVERHEAD_MB;
+}
+
 export const LIMIT_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, max: number]>> = {
   timeoutMs: [0, 24 * 3_600_000],
   memoryMb: [64, 16_384],
@@ -58,6 +66,8 @@ export interface GuestCommand {
   readonly reads?: readonly string[];
   /** The command as the runtime returned it, if this one runs it in a sandbox. */
   readonly inner?: GuestCommand;
+  /** Called when the process has exited: what it used too much of, if the kernel has ended it for that. */
+  readonly usedTooMuch?: () => string | undefined;
   /** Called when the process and its descendants have ended. */
   readonly onEnd?: () => void;
   /** The stdin of the process; empty by default. */

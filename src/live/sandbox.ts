@@ -3,7 +3,7 @@
 // only way out. The languages know nothing of it: `sandboxed` wraps the command that a runtime starts.
 
 import { constants, createWriteStream, lstatSync, readlinkSync } from "node:fs";
-import { mkdir, open, readdir, readFile, realpath, rm, rmdir, writeFile } from "node:fs/promises";
+import { open, realpath, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { ConnectionError } from "../core/errors.ts";
@@ -12,7 +12,8 @@ import { defined, errorMessage } from "../core/values.ts";
 import { outputOf } from "../process/child.ts";
 import { findProgram, namedEnvironment } from "../process/program.ts";
 import { Grants, isWithin } from "./grants.ts";
-import type { GuestCommand, Runtime } from "./runtime.ts";
+import { memoryLimitMb, type GuestCommand, type Runtime } from "./runtime.ts";
+import { createSandboxLimit } from "./sandbox-limit.ts";
 
 /** What a session in a sandbox may use beyond its own folder and the programs of the system. */
 export interface SandboxOptions {
@@ -65,7 +66,7 @@ export function sandboxed(runtime: Runtime, sandbox: boolean | SandboxOptions | 
     if (noSandbox !== undefined)
       throw new ConnectionError("spawn", `These sessions cannot run in a sandbox: ${noSandbox}`, { mayHaveRun: false });
     const tools = await requireTools();
-    return enter(await runtime.start(limits, true), options, grants, tools);
+    return enter(await runtime.start(limits, true), options, grants, tools, memoryLimitMb(limits));
   };
   return {
     ...runtime,
@@ -77,7 +78,7 @@ export function sandboxed(runtime: Runtime, sandbox: boolean | SandboxOptions | 
       checkpoint: {
         async start(limits, file) {
           const tools = await requireTools();
-          return enter(await checkpoint.start(limits, file), options, grants, tools);
+          return enter(await checkpoint.start(limits, file), options, grants, tools, memoryLimitMb(limits));
         },
       },
     }),
@@ -196,6 +197,7 @@ async function enter(
   options: SandboxOptions,
   grants: Grants,
   { bwrap, prlimit }: Tools,
+  memoryMb: number,
 ): Promise<GuestCommand> {
   const { command, args, env, cwd = ".", inheritEnv, reads = [], inner: _, ...rest } = inner;
   const program = await findProgram({ command, cwd, ...defined({ env }) });
@@ -209,8 +211,8 @@ async function enter(
   const own = await existing(files);
   const folder = resolve(cwd);
   const isVisible = shown.some(({ path }) => isWithin(folder, path));
-  const processes = options.processes ?? MAX_PROCESSES;
-  const limit = await createProcessLimit(processes);
+  const { processes = MAX_PROCESSES, diskMb = DISK_MB } = options;
+  const limit = await createSandboxLimit({ processes, memoryMb, filesMb: diskMb + SHARED_MEMORY_MB });
   const named = typeof inheritEnv === "object" ? inheritEnv : [];
   const wrapped = [
     bwrap,
@@ -236,6 +238,7 @@ async function enter(
       ...env,
     },
     inner,
+    usedTooMuch: () => limit.usedTooMuch(),
     onEnd: () => limit.end(),
   };
 }
@@ -287,96 +290,4 @@ export async function takeFile(pids: readonly number[], path: string, target: st
     return;
   }
   throw new Error("the file that the session has saved was not found");
-}
-
-// Bounds how many processes a sandbox may have, so that code cannot fork until the machine stops. Separate, since it takes
-// two ways: a limit of the user (RLIMIT_NPROC), which the kernel counts for each sandbox (Linux 5.14 and later), but
-// which it does not apply to root; and for root a cgroup, version 1 or 2, if this process may create one.
-
-/** A limit for one sandbox. */
-interface ProcessLimit {
-  /** Flags of prlimit, which starts the program in the sandbox. */
-  readonly flags: readonly string[];
-  /** The command that runs `command` under the limit. */
-  wrap(command: readonly string[]): readonly string[];
-  /** Must be called when all processes have ended. */
-  end(): void;
-}
-
-const CGROUPS = "/sys/fs/cgroup";
-const PREFIX = "catenary-";
-/** Enters the cgroup and becomes the command, so that no process is ever outside. */
-const ENTER = 'echo $$ > "$0" && exec "$@"';
-
-async function createProcessLimit(max: number): Promise<ProcessLimit> {
-  if (process.getuid?.() !== 0) return { flags: [`--nproc=${max}`], wrap: (command) => command, end: () => undefined };
-  const group = await createGroup(max);
-  return {
-    flags: [],
-    wrap: (command) =>
-      group === undefined ? command : ["/bin/sh", "-c", ENTER, join(group, "cgroup.procs"), ...command],
-    end: () => {
-      if (group !== undefined) rmdir(group).catch(() => undefined);
-    },
-  };
-}
-
-/** Whether the number of processes can be bounded here. */
-export async function hasProcessLimit(): Promise<boolean> {
-  if (process.getuid?.() !== 0) return true;
-  const group = await createGroup(1);
-  if (group !== undefined) await rmdir(group);
-  return group !== undefined;
-}
-
-let count = 0;
-let hasSwept = false;
-
-/** The path of a new cgroup; undefined if none can be created. */
-async function createGroup(max: number): Promise<string | undefined> {
-  for (const parent of await parents()) {
-    if (!hasSwept) await sweep(parent);
-    const group = join(parent, `${PREFIX}${process.pid}-${(count += 1)}`);
-    try {
-      await mkdir(group);
-      // One for the process of bubblewrap that waits outside, one for the first process inside.
-      await writeFile(join(group, "pids.max"), String(max + 2), { flag: "r+" });
-      hasSwept = true;
-      return group;
-    } catch {
-      await rmdir(group).catch(() => undefined);
-    }
-  }
-  return undefined;
-}
-
-/**
- * The cgroups in which one can be created: our own, of version 1 or 2, and that around ours. A cgroup of version 2 with
- * processes, other than the root, cannot have others with limits in it.
- */
-async function parents(): Promise<string[]> {
-  const own = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
-  const [, first] = /^\d+:(?:[^:\n]*,)?pids(?:,[^:\n]*)?:(.*)$/m.exec(own) ?? [];
-  const [, second] = /^0::(.*)$/m.exec(own) ?? [];
-  if (first !== undefined) return [join(CGROUPS, "pids", first)];
-  if (second === undefined) return [];
-  if (second !== "/") return [join(CGROUPS, second), join(CGROUPS, dirname(second))];
-  await writeFile(join(CGROUPS, "cgroup.subtree_control"), "+pids", { flag: "r+" }).catch(() => undefined);
-  return [CGROUPS];
-}
-
-/** Removes the empty cgroups of processes that were killed. The number in the name is that of the process. */
-async function sweep(parent: string): Promise<void> {
-  for (const name of await readdir(parent).catch(() => [])) {
-    const [, pid] = new RegExp(`^${PREFIX}(\\d+)-`).exec(name) ?? [];
-    if (pid !== undefined && !isRunning(Number(pid))) await rmdir(join(parent, name)).catch(() => undefined);
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { IS_LONG, sampleOf } from "../../test/support/thoroughness.ts";
 import { deferred } from "../core/async.ts";
 import { stopRequest, type Guest } from "./guest.ts";
-import { evaluateOnce } from "./sessions.ts";
+import { evaluateOnce, nextReadingMs } from "./sessions.ts";
 import { DEFAULT_LIMITS, type GuestCommand, type Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 
@@ -198,4 +198,17 @@ it("stops a run at its deadline although the guest does not answer set-tools", a
   expect(await session.run("eval", { code: "" }, { ...options, timeoutMs: 50 })).toMatchObject({ outcome: "timeout" });
   expect(await session.run("eval", { code: "done('ok', ['6'])" }, options)).toMatchObject({ outcome: "answered" });
   await session.close();
+});
+
+it("reads the memory of a session sooner the faster it grows towards its limit", () => {
+  const at = (ms: number, mb: number, pid = 1) => ({ pid, mb, at: ms });
+  expect(nextReadingMs(undefined, at(0, 50), 700)).toBe(100);
+  expect(nextReadingMs(at(0, 50), at(100, 50), 700)).toBe(100);
+  // 2 GB in a second: 400 MB are left for 200 ms.
+  expect(nextReadingMs(at(0, 100), at(100, 300), 700)).toBe(100);
+  expect(nextReadingMs(at(100, 300), at(200, 500), 700)).toBe(50);
+  expect(nextReadingMs(at(200, 500), at(250, 600), 700)).toBe(25);
+  expect(nextReadingMs(at(275, 650), at(285, 699), 700)).toBe(10);
+  // The process was replaced.
+  expect(nextReadingMs(at(200, 500, 2), at(250, 600), 700)).toBe(100);
 });

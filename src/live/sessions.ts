@@ -10,7 +10,7 @@ import { defined } from "../core/values.ts";
 import { findDescendants } from "../process/process-tree.ts";
 import { type EvaluationRecord, toEvaluation } from "./evaluation.ts";
 import type { OutputListener } from "./guest.ts";
-import { DEFAULT_LIMITS, type GuestCommand, type Limits, type Runtime } from "./runtime.ts";
+import { DEFAULT_LIMITS, memoryLimitMb, type GuestCommand, type Limits, type Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 
 export interface SessionsOptions {
@@ -31,10 +31,11 @@ export interface SessionsOptions {
 /** Valid names of sessions and checkpoints. */
 export const NAME: RegExp = /^[\w.:-]{1,64}$/;
 const SWEEP_MS = 500;
-/** The memory of idle sessions, which can grow through timers and threads, is checked every 10th sweep. */
+/** The memory of all sessions, which can grow through timers and threads, is checked every 10th sweep. */
 const SWEEPS_PER_IDLE_CHECK = 10;
-/** Memory that a process may use beyond its heap limit: for the program, stacks and native buffers. */
-const OVERHEAD_MB = 512;
+/** How often the memory of a busy session is read: at least this often, and at most. */
+const READING_MS = 100;
+const MIN_READING_MS = 10;
 /** How many sessions without a process are remembered, with their names, limits and notices. */
 const MAX_STOPPED_SESSIONS = 1_000;
 
@@ -45,6 +46,9 @@ export class Sessions {
   readonly #starts = new Semaphore(availableParallelism() * 2);
   #sweeper: NodeJS.Timeout | undefined;
   #sweeps = 0;
+  readonly #readings = new WeakMap<Session, MemoryReading>();
+  /** Busy sessions whose memory will be read. */
+  readonly #watched = new Set<Session>();
   #isClosed = false;
 
   constructor(options: SessionsOptions) {
@@ -73,7 +77,10 @@ export class Sessions {
           this.#starts.release();
         }
       },
-      onBusy: () => this.#startSweeping(),
+      onBusy: () => {
+        this.#startSweeping();
+        this.#watch(session, READING_MS);
+      },
       onLoaded,
       memoryAdvice: isOnlyTool ? "the setting memoryMb raises it" : "configure-limits raises it from the next reset on",
     });
@@ -158,8 +165,7 @@ export class Sessions {
     this.#sweeps += 1;
     const checksIdle = this.#sweeps % SWEEPS_PER_IDLE_CHECK === 0;
     // All at once, so that the processes of the machine are listed once.
-    const checked = active.filter(({ state }) => state === "busy" || checksIdle);
-    await Promise.all(checked.map((session) => this.#checkMemory(session, checksIdle)));
+    if (checksIdle) await Promise.all(active.map((session) => this.#checkMemory(session, true)));
     for (const session of active) {
       if (session.state === "idle" && idleMs > 0 && now - session.usedAt > idleMs) {
         await session.end(`it was not used for ${formatDuration(idleMs)}, so its process was ended`);
@@ -169,21 +175,57 @@ export class Sessions {
 
   /**
    * The language's runtime limits its heap itself; this check limits the memory outside the heap, and of children. With
-   * `isFull`, also of those whose parent has exited, which takes long to find out.
+   * `isFull`, also of those whose parent has exited, which takes long to find out. Memory that grows fast is read again
+   * before it can pass the limit.
    */
   async #checkMemory(session: Session, isFull: boolean): Promise<void> {
-    const { pid, memoryMb } = session;
+    const { pid } = session;
     if (pid === undefined) return;
     const pids = isFull ? await session.findPids() : findDescendants(pid);
     const [own, ...children] = await Promise.all(pids.map(readMemory));
     const mb = (own?.all ?? 0) + children.reduce((sum, { anonymous }) => sum + anonymous, 0);
-    const max = memoryMb + OVERHEAD_MB;
+    const max = memoryLimitMb(session);
     const what = children.length === 0 ? "its process used" : "its process and the programs that it started used";
     // A new process may have replaced this one in the meantime.
-    if (mb > max && session.pid === pid) {
+    if (session.pid !== pid) return;
+    if (mb > max) {
       await session.end(`${what} more than ${max} MB of memory, so it was ended`, 0);
+      return;
     }
+    const before = this.#readings.get(session);
+    const reading = { pid, mb, at: performance.now() };
+    this.#readings.set(session, reading);
+    if (session.state === "busy") this.#watch(session, nextReadingMs(before, reading, max));
   }
+
+  /** Reads the memory of a session after this time, unless it will be read anyway. */
+  #watch(session: Session, ms: number): void {
+    if (this.#watched.has(session)) return;
+    this.#watched.add(session);
+    const read = (): void => {
+      this.#watched.delete(session);
+      if (session.state === "starting") this.#watch(session, READING_MS);
+      else if (session.state === "busy") void this.#checkMemory(session, false);
+    };
+    unref(setTimeout(read, ms));
+  }
+}
+
+interface MemoryReading {
+  readonly pid: number;
+  readonly mb: number;
+  /** In milliseconds. */
+  readonly at: number;
+}
+
+/**
+ * When to read the memory of a busy session again: in half of the time in which it would reach the limit if it grew on
+ * like this, since it may grow faster.
+ */
+export function nextReadingMs(before: MemoryReading | undefined, now: MemoryReading, maxMb: number): number {
+  const growth = before?.pid === now.pid ? (now.mb - before.mb) / Math.max(1, now.at - before.at) : 0;
+  if (growth <= 0) return READING_MS;
+  return Math.min(READING_MS, Math.max(MIN_READING_MS, (maxMb - now.mb) / growth / 2));
 }
 
 /** Memory in megabytes; of a child, only what it does not share with other processes counts. */
