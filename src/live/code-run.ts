@@ -34,7 +34,7 @@ import { takeMedia } from "./media.ts";
 import type { EvaluationRun } from "./server.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { CallableTool } from "./runtime.ts";
-import type { RunChannel } from "./session.ts";
+import type { RunChannel } from "./run.ts";
 import type { CallAdvice } from "./tool.ts";
 
 export interface CodeRunOptions {

@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { evaluationText, stoppedText, summaryOf, testsText, toEvaluation } from "./evaluation.ts";
-import { OutputCapture, type RunResult } from "./output.ts";
+import { OutputCapture } from "./output.ts";
+import type { RunResult } from "./run.ts";
 import type { GuestEvaluation } from "./runtime.ts";
 
 const TIMING = { realMs: 12.4, runMs: 3, gcMs: 0, bytes: 65_536 };

@@ -3,7 +3,8 @@
 
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { Step } from "./guest.ts";
-import { withoutMemoryReport, type CapturedOutput, type RunResult } from "./output.ts";
+import { withoutMemoryReport, type CapturedOutput } from "./output.ts";
+import type { RunResult } from "./run.ts";
 import {
   backtraceText,
   conditionText,

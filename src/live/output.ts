@@ -3,7 +3,7 @@
 
 import { unref } from "../core/async.ts";
 import { firstChars, lastChars, OutputReports, type ProgressListener } from "../core/text.ts";
-import type { Guest, GuestReply, OutputListener, OutputStream, Step } from "./guest.ts";
+import type { Guest, OutputListener, OutputStream } from "./guest.ts";
 
 export interface CapturedOutput {
   readonly text: string;
@@ -67,14 +67,26 @@ export function startHeartbeat(
 }
 
 /** How many characters of background output are kept for the next evaluation. */
-const MAX_BACKGROUND_LENGTH = 4_000;
+export const MAX_BACKGROUND_LENGTH = 4_000;
 /** After this many characters, reading stops until the next request, and the process may block. */
 const MAX_BACKGROUND_READ = 1_000_000;
+
+/** The number of characters of background output since the session began, in the `_meta` of the resource with the output. */
+export const PRINTED = "catenary/printed";
 
 /** Output that a process prints while no evaluation runs, for example from timers and threads. */
 export class BackgroundOutput {
   #text = "";
   #length = 0;
+  /** How many characters were printed since the session began. */
+  #total = 0;
+  #isAnnounced = false;
+  readonly #onOutput: (() => void) | undefined;
+
+  /** `onOutput` is called for the first output after `read` or `take`, so a flood calls it no more often than it is read. */
+  constructor(onOutput?: () => void) {
+    this.#onOutput = onOutput;
+  }
 
   /** Receives the guest's output from now on. */
   listen(guest: Guest): void {
@@ -87,7 +99,17 @@ export class BackgroundOutput {
   readonly write: OutputListener = (text) => {
     this.#text = lastChars(this.#text + text, MAX_BACKGROUND_LENGTH);
     this.#length += text.length;
+    this.#total += text.length;
+    if (this.#isAnnounced) return;
+    this.#isAnnounced = true;
+    this.#onOutput?.();
   };
+
+  /** What `take` will return, and how many characters were printed since the session began. */
+  read(): CapturedOutput {
+    this.#isAnnounced = false;
+    return { text: this.#text, total: this.#total };
+  }
 
   /** Resumes reading if it was stopped. */
   release(guest: Guest): void {
@@ -101,6 +123,7 @@ export class BackgroundOutput {
   }
 
   take(): string {
+    this.#isAnnounced = false;
     const text = this.#text;
     this.#text = "";
     return text;
@@ -121,28 +144,4 @@ const MEMORY_REPORT = /(?:\n?<--- Last few GCs --->|FATAL ERROR: .*heap out of m
 /** The output of a process that has ended. If it ran out of memory, the notice says so, and its report is left out. */
 export function withoutMemoryReport(output: string): string {
   return OUT_OF_MEMORY.test(output) ? output.replace(MEMORY_REPORT, "") : output;
-}
-
-// What the run of one request has given: the guest's reply, how it ended, and what was printed. Separate from the session,
-// which keeps records that are made of it.
-
-/** Tells a caller that wants progress why nothing happens yet. */
-export const WAITING = "Waiting for another evaluation in this session";
-
-export interface RunResult {
-  /** "interrupted": by another call, or by the caller's signal. */
-  readonly outcome: "answered" | "refused" | "timeout" | "interrupted" | "lost";
-  /** The guest's reply; empty if there was none. */
-  readonly reply: GuestReply;
-  /** The step that stopped the run, if it was stopped. */
-  readonly step: Step | undefined;
-  readonly state: "kept" | "lost";
-  /** Why the run was refused, or its state lost. */
-  readonly reason: string | undefined;
-  /** Describes state that was lost before the run began. */
-  readonly notice: string | undefined;
-  /** What was printed between the previous run and this one. */
-  readonly background: string;
-  readonly timeoutMs: number;
-  readonly capture: OutputCapture;
 }

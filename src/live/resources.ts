@@ -10,6 +10,7 @@ import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
 import { DEFAULT_SESSION, ownerOf } from "./common-tools.ts";
 import type { GuestParams, GuestReply } from "./guest.ts";
+import { PRINTED } from "./output.ts";
 import type { GuestText } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
@@ -127,6 +128,21 @@ function registerSessionResources(server: Server, sessions: Sessions): void {
       return session && definitionsText(session, context);
     },
   );
+  server.template(
+    `${SESSION_URI}{name}/background`,
+    {
+      name: "Background output",
+      description: "What a session has printed since its last evaluation, for example from timers and threads",
+      ...TEXT,
+      complete: { name: names },
+    },
+    (variables, context, uri) => {
+      const background = find(variables, context)?.background.read();
+      return (
+        background && { contents: [{ uri, ...TEXT, text: background.text, _meta: { [PRINTED]: background.total } }] }
+      );
+    },
+  );
   const completions = async (owner: string, name: string, code: string): Promise<readonly string[]> => {
     const session = sessions.get(owner, name);
     // A busy session would answer only after the evaluation.
@@ -194,9 +210,9 @@ export class SessionListeners {
       }
     };
 
-  /** Something was defined in the session. */
-  defined(owner: string, session: string): void {
-    for (const what of ["definitions", "transcript"]) {
+  /** Resources of the session have changed: `definitions`, `transcript` or `background`. */
+  changed(owner: string, session: string, resources: readonly string[]): void {
+    for (const what of resources) {
       const uri = `${SESSION_URI}${session}/${what}`;
       for (const { owner: subscribed, uris, notify } of this.#listeners) {
         if (subscribed === owner && uris.includes(uri)) notify({ method: RESOURCE_UPDATED, params: { uri } });

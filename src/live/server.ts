@@ -33,9 +33,9 @@ import {
 import type { GuestParams } from "./guest.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
-import { WAITING, type RunResult } from "./output.ts";
+import { WAITING, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
 import { sandboxed, type SandboxOptions } from "./sandbox.ts";
-import type { RunOptions, RunPeer, Session } from "./session.ts";
+import type { Session } from "./session.ts";
 import type { SessionLog } from "./session-log.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import {
@@ -117,6 +117,7 @@ export function createLiveServer(language: Language, options: LiveOptions, hooks
     maxSessions: options.maxSessions ?? MAX_SESSIONS,
     idleMs: options.idleMs ?? IDLE_MS,
     onLoaded: () => server.notify({ method: changedMethod("tools") }),
+    onBackground: (owner, session) => listeners.changed(owner, session, ["background"]),
     isOnlyTool: hooks !== undefined,
   });
   const info = { name: options.name ?? `catenary-${runtime.language}`, version: packageVersion(), title };
@@ -140,8 +141,8 @@ export function createLiveServer(language: Language, options: LiveOptions, hooks
   registerResources(server, language, sessions);
   const libraries = new Map(tools.flatMap(({ name, library }) => (library === undefined ? [] : [[name, library]])));
   const close = async (): Promise<void> => {
-    await Promise.all([server.close(), sessions.close()]);
-    await runtime.close?.();
+    // At once, since a session that is starting may wait for what the runtime prepares.
+    await Promise.all([server.close(), sessions.close(), runtime.close?.()]);
   };
   const list = withoutUnloaded(server, libraries, sessions);
   const listen = listeners.listen(server);
@@ -235,7 +236,8 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     const hasDefined = status === "error" && evaluation.defined !== undefined;
     if (hasJournal && op === "eval" && (status === "ok" || hasDefined))
       session.log.record(String(args["code"]), hasDefined);
-    if (evaluation.defined !== undefined) listeners.defined(ownerOf(context), session.name);
+    if (evaluation.defined !== undefined)
+      listeners.changed(ownerOf(context), session.name, ["definitions", "transcript"]);
     if (evaluates === undefined) {
       const summary = summaryOf(evaluation, truncated);
       if (peer === undefined) return new TrustedResult(text, summary, status !== "ok");

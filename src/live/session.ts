@@ -2,61 +2,16 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
-import { Semaphore, unref } from "../core/async.ts";
-import { isCancelled, onCancel } from "../core/cancel.ts";
+import { abortable, deferred, ignoreRejection, Semaphore, unref } from "../core/async.ts";
+import { onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
-import type { Context } from "../core/handler.ts";
-import type { ProgressListener } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import { Deadline } from "./deadline.ts";
-import {
-  Guest,
-  GuestExited,
-  stopRequest,
-  type GuestParams,
-  type GuestReply,
-  type OutputListener,
-  type Step,
-} from "./guest.ts";
-import { BackgroundOutput, exitReason, OutputCapture, startHeartbeat, type RunResult } from "./output.ts";
+import { Guest, GuestExited, stopRequest, type GuestParams, type GuestReply, type Step } from "./guest.ts";
+import { BackgroundOutput, exitReason, OutputCapture, startHeartbeat } from "./output.ts";
+import { interruptedBeforeStart, type RunChannel, type RunOptions, type RunResult } from "./run.ts";
 import { KEPT_CHARS, type CallableTool, type Condition, type Limits, type Runtime } from "./runtime.ts";
 import { SessionLog, StateLoss } from "./session-log.ts";
-
-export interface RunOptions {
-  /** Aborting its signal interrupts the run. */
-  readonly context: Pick<Context, "signal">;
-  /** Overrides the session's timeout; 0 means no limit. */
-  readonly timeoutMs?: number | undefined;
-  /** Receives the output at a limited rate, with the number of characters so far. */
-  readonly onProgress?: ProgressListener | undefined;
-  /** Receives all output immediately. */
-  readonly onOutput?: OutputListener | undefined;
-  /** Called if the run must wait for another one. */
-  readonly onWait?: (() => void) | undefined;
-  /** Called every few seconds while nothing is printed, with the seconds since the run began. */
-  readonly onSilence?: ((seconds: number) => void) | undefined;
-  /** Whether the guest replies with an evaluation, which has the output, the notices and the definitions. */
-  readonly isEvaluation?: boolean;
-  /** Serves the tools that the code can call. */
-  readonly peer?: RunPeer | undefined;
-}
-
-/** The host's side of one evaluation that can call tools. */
-export interface RunPeer {
-  readonly tools: readonly CallableTool[];
-  /** Gets each message of the guest about the evaluation. The user's code can send any. */
-  receive(message: GuestReply, channel: RunChannel): void;
-  /** Ends what the evaluation has begun, since it is being stopped or has ended. May be called twice. */
-  end(): void;
-}
-
-/** What a `RunPeer` can do in its session. */
-export interface RunChannel {
-  /** Answers a call, unless the answer is longer than `maxBytes`. Returns its length in bytes. */
-  answer(params: GuestParams, maxBytes?: number): number;
-  /** Holds the deadline of the evaluation until the returned function is called. */
-  holdDeadline(): () => void;
-}
 
 type StopCause = "timeout" | "interrupted";
 
@@ -88,6 +43,8 @@ export interface SessionOptions {
   readonly memoryAdvice?: string;
   /** Called if the libraries that are loaded have changed. */
   readonly onLoaded?: () => void;
+  /** Called if there is background output that was not read yet. */
+  readonly onBackground?: () => void;
 }
 
 /** How many calls may wait for one session. */
@@ -103,12 +60,12 @@ export class Session {
   /** The libraries with tools of their own that are loaded. */
   loaded: readonly string[] = [];
   readonly log: SessionLog;
+  readonly background: BackgroundOutput;
   /** The name of the last checkpoint, which a notice offers after a crash. */
   checkpoint: string | undefined;
   readonly #options: SessionOptions;
   readonly #stateLoss: StateLoss;
   readonly #queue = new Semaphore(1);
-  readonly #background = new BackgroundOutput();
   #guest: Guest | undefined;
   /** The start of a process from an image, which will replace the current one. */
   #restoring: { readonly stop: AbortController; readonly started: Promise<StartedGuest> } | undefined;
@@ -117,8 +74,8 @@ export class Session {
   #active: ActiveRun | undefined;
   /** Ends the wait of an evaluation at its error. */
   #errorTimer: NodeJS.Timeout | undefined;
-  /** Whether the call that waits for its process to start was interrupted, and must not run. */
-  #isStartUnwanted = false;
+  /** Interrupts the call that waits for the process to start. */
+  #interruptStart: (() => void) | undefined;
   /** The tools that were sent to a process, as JSON. */
   #sentTools: { readonly guest: Guest; readonly json: string } | undefined;
 
@@ -128,6 +85,7 @@ export class Session {
     this.limits = options.limits;
     this.#stateLoss = new StateLoss(options.name);
     this.log = new SessionLog(options.name);
+    this.background = new BackgroundOutput(options.onBackground);
   }
 
   /** "stopped": it has no process; the next call starts one. */
@@ -182,13 +140,10 @@ export class Session {
     }
     this.#options.onBusy();
     try {
-      const guest = this.#guest ?? (await this.#startGuest());
-      // Skip the run if the caller left while the process was starting.
-      if (isCancelled(options.context)) throw options.context.signal.reason;
-      if (this.#isStartUnwanted) return interruptedBeforeStart(options.timeoutMs ?? this.limits.timeoutMs);
+      const guest = this.#guest ?? (await this.#startGuest(options.context.signal));
+      if (guest === undefined) return interruptedBeforeStart(options.timeoutMs ?? this.limits.timeoutMs);
       return await this.#runIn(guest, op, params, options);
     } finally {
-      this.#isStartUnwanted = false;
       this.usedAt = performance.now();
       this.#queue.release();
     }
@@ -208,8 +163,8 @@ export class Session {
   /** Stops the current run, or closes an open error; returns false if there is neither. */
   async interrupt(): Promise<boolean> {
     const active = this.#active;
-    if (active === undefined && this.#starting !== undefined) {
-      this.#isStartUnwanted = true;
+    if (this.#interruptStart !== undefined) {
+      this.#interruptStart();
       return true;
     }
     if (active === undefined && this.#restoring !== undefined) {
@@ -234,7 +189,7 @@ export class Session {
   async end(reason: string | undefined, budgetMs?: number): Promise<void> {
     const guest = this.#guest;
     this.#forgetGuest();
-    if (this.#starting !== undefined) this.#isStartUnwanted = true;
+    this.#interruptStart?.();
     if (reason === undefined) {
       this.#restoring?.stop.abort();
       // The caller of the current run did not ask for this, so it gets a notice.
@@ -242,7 +197,7 @@ export class Session {
       const lost = this.#stateLoss.describe(`it was ${how} by another call`);
       if (this.#active !== undefined) this.#active.lost = lost;
       this.#stateLoss.notice = undefined;
-      this.#background.take();
+      this.background.take();
     }
     if (guest === undefined) return;
     if (reason !== undefined) this.#stateLoss.notice = this.#describeLoss(reason);
@@ -279,10 +234,23 @@ export class Session {
     for (const one of starting) await one?.catch(() => undefined);
   }
 
-  #startGuest(): Promise<Guest> {
-    const starting = this.#spawn().finally(() => (this.#starting = undefined));
-    this.#starting = starting;
-    return starting;
+  /**
+   * Rejects as soon as the signal is aborted; undefined if the call is interrupted. The start goes on in both cases, and
+   * the next call gets its process.
+   */
+  async #startGuest(signal: AbortSignal): Promise<Guest | undefined> {
+    signal.throwIfAborted();
+    this.#checkOpen();
+    this.#starting ??= ignoreRejection(this.#spawn().finally(() => (this.#starting = undefined)));
+    const interrupted = deferred<undefined>();
+    this.#interruptStart = () => interrupted.resolve(undefined);
+    try {
+      const guest = await abortable(signal, Promise.race([this.#starting, interrupted.promise]));
+      this.#checkOpen();
+      return guest;
+    } finally {
+      this.#interruptStart = undefined;
+    }
   }
 
   async #spawn(): Promise<Guest> {
@@ -321,7 +289,7 @@ export class Session {
       if (this.#active !== undefined) return;
       const reason = exitReason(how, guest.child.stderrTail(), this.#memoryLimit, "ended by itself");
       this.#stateLoss.notice = this.#describeLoss(reason);
-      this.#background.end();
+      this.background.end();
     };
     return (this.#guest = guest);
   }
@@ -358,12 +326,12 @@ export class Session {
     const holds = op !== "eval" && this.#errorTimer !== undefined;
     if (isEvaluation) this.#stopErrorTimer();
     // The results of other tools have no field for output, so it becomes background output.
-    const onOutput = isEvaluation ? options.onOutput : this.#background.write;
+    const onOutput = isEvaluation ? options.onOutput : this.background.write;
     const capture = new OutputCapture(keptChars, options.onProgress, onOutput);
     // Programs look for the notice in the results of evaluations, so other tools show it without clearing it.
     const notice = isEvaluation ? this.#stateLoss.takeNotice() : this.#stateLoss.notice;
-    const background = isEvaluation ? this.#background.take() : "";
-    this.#background.release(guest);
+    const background = isEvaluation ? this.background.take() : "";
+    this.background.release(guest);
     guest.onRawOutput = capture.write;
     guest.outputChars = keptChars;
     params["printLength"] = limits.printLength;
@@ -429,7 +397,7 @@ export class Session {
       clearInterval(heartbeat);
       forget();
       capture.close();
-      if (this.#guest === guest) this.#background.listen(guest);
+      if (this.#guest === guest) this.background.listen(guest);
       else guest.onRawOutput = () => undefined;
       this.#active = undefined;
     }
@@ -482,10 +450,4 @@ export class Session {
     clearTimeout(this.#errorTimer);
     this.#errorTimer = undefined;
   }
-}
-
-/** The result of a run that was interrupted while its process was starting. */
-function interruptedBeforeStart(timeoutMs: number): RunResult {
-  const common = { reason: undefined, notice: undefined, background: "", timeoutMs, capture: new OutputCapture(0) };
-  return { ...common, outcome: "interrupted", reply: {}, step: "interrupt", state: "kept" };
 }

@@ -212,3 +212,66 @@ it("reads the memory of a session sooner the faster it grows towards its limit",
   // The process was replaced.
   expect(nextReadingMs(at(200, 500, 2), at(250, 600), 700)).toBe(100);
 });
+
+describe("a session whose process takes long to start", () => {
+  /** A session whose process starts when `go` is called. */
+  function slowSession(): { session: Session; go: () => void; asked: Promise<void>; starts: () => number } {
+    const { runtime } = new Fixture();
+    const gate = deferred();
+    const asked = deferred();
+    let starts = 0;
+    const start: Runtime["start"] = async (limits) => {
+      starts += 1;
+      asked.resolve();
+      await gate.promise;
+      return runtime.start(limits);
+    };
+    const session = new Session({
+      name: "main",
+      runtime: { ...runtime, start },
+      limits: DEFAULT_LIMITS,
+      mayStart: async (work) => work(),
+      onBusy: () => undefined,
+    });
+    return { session, go: () => gate.resolve(), asked: asked.promise, starts: () => starts };
+  }
+  const run = (session: Session, context: AbortController): ReturnType<Session["run"]> =>
+    session.run("eval", { code: "done('ok', ['6'])" }, { context, isEvaluation: true });
+
+  it("ends a call that is cancelled at once, and gives the process to the next call", async () => {
+    const { session, go, asked, starts } = slowSession();
+    const abort = new AbortController();
+    const running = run(session, abort);
+    await asked;
+    abort.abort(new Error("gone"));
+    await expect(running).rejects.toThrow("gone");
+    expect(session.state).toBe("starting");
+    const next = run(session, new AbortController());
+    go();
+    expect(await next).toMatchObject({ outcome: "answered", reply: { values: ["6"] } });
+    expect(starts()).toBe(1);
+    await session.close();
+  });
+
+  it("ends a call that is interrupted at once", async () => {
+    const { session, go, asked } = slowSession();
+    const running = run(session, new AbortController());
+    await asked;
+    expect(await session.interrupt()).toBe(true);
+    expect(await running).toMatchObject({ outcome: "interrupted", state: "kept" });
+    expect(await session.interrupt()).toBe(false);
+    go();
+    await session.close();
+  });
+
+  it("ends its calls at once when it is closed, and leaves no process", async () => {
+    const { session, go, asked } = slowSession();
+    const running = [run(session, new AbortController()), run(session, new AbortController())];
+    await asked;
+    const closed = session.close();
+    for (const one of running) await expect(one).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
+    go();
+    await closed;
+    expect([session.pid, session.state]).toEqual([undefined, "stopped"]);
+  });
+});

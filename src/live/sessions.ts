@@ -24,6 +24,8 @@ export interface SessionsOptions {
   readonly idleMs: number;
   /** Called if the libraries that are loaded in a session have changed. */
   readonly onLoaded: () => void;
+  /** Called if a session has background output that was not read yet. */
+  readonly onBackground: (owner: string, session: string) => void;
   /** Whether callers have no tool but the one that evaluates, so that messages must name no other. */
   readonly isOnlyTool: boolean;
 }
@@ -63,7 +65,7 @@ export class Sessions {
     // The call may have begun before the server was closed.
     if (this.#isClosed) throw closedError();
     this.#forgetOldest();
-    const { runtime, limits, onLoaded, isOnlyTool } = this.#options;
+    const { runtime, limits, onLoaded, onBackground, isOnlyTool } = this.#options;
     const session = new Session({
       name,
       runtime,
@@ -82,6 +84,7 @@ export class Sessions {
         this.#watch(session, READING_MS);
       },
       onLoaded,
+      onBackground: () => onBackground(owner, name),
       memoryAdvice: isOnlyTool ? "the setting memoryMb raises it" : "configure-limits raises it from the next reset on",
     });
     this.#sessions.set(key, session);

@@ -7,7 +7,7 @@ import type { Client } from "../../client/client.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
-import { WAITING } from "../../live/output.ts";
+import { WAITING } from "../../live/run.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
@@ -31,6 +31,7 @@ import {
   unexpectedArguments,
 } from "../target/target.ts";
 import { type CommandContext, withClient } from "../target/with-client.ts";
+import { BackgroundEcho } from "../terminal/background-echo.ts";
 import { LineReader } from "../terminal/line-reader.ts";
 import { isTerminal, paint, printStatus, sanitizeFor } from "../terminal/output.ts";
 
@@ -130,8 +131,9 @@ interface LiveSession {
   readonly title: string;
   /** The names of the server's tools as a gateway shows them, by their own names. */
   readonly toolNames: ReadonlyMap<string, string>;
-  /** The template of the resource that lists completions, if the server has one. */
+  /** The templates of the resources with completions and with background output, if the server has them. */
   readonly completions: string | undefined;
+  readonly background: string | undefined;
   name: string;
 }
 
@@ -165,20 +167,23 @@ async function findSession(client: Client, name: string, tool?: string): Promise
   );
   const { title: given } = client.server ?? {};
   const title = given?.startsWith(language.title) === true ? given : language.title;
-  return { client, language, title, toolNames, name, completions: await findCompletions(client, one) };
+  return { client, language, title, toolNames, name, ...(await findTemplates(client, one)) };
 }
 
-/** Behind a gateway, several servers may have such a template. */
-async function findCompletions(client: Client, tool: Tool): Promise<string | undefined> {
-  if (client.capabilities.completions === undefined) return undefined;
+/** Behind a gateway, several servers may have such templates. */
+async function findTemplates(client: Client, tool: Tool): Promise<Pick<LiveSession, "completions" | "background">> {
+  if (client.capabilities.completions === undefined) return { completions: undefined, background: undefined };
   const { resourceTemplates } = await client.listResourceTemplates().catch(() => ({ resourceTemplates: [] }));
-  const isOfTool = ({ _meta }: { readonly _meta?: Tool["_meta"] }): boolean =>
-    _meta?.[UPSTREAM] === tool._meta?.[UPSTREAM];
-  return resourceTemplates.find((one) => one.uriTemplate.endsWith("/completions/{code}") && isOfTool(one))?.uriTemplate;
+  const templates = resourceTemplates
+    .filter(({ _meta }) => _meta?.[UPSTREAM] === tool._meta?.[UPSTREAM])
+    .map(({ uriTemplate }) => uriTemplate);
+  const find = (end: string): string | undefined => templates.find((one) => one.endsWith(end));
+  return { completions: find("/completions/{code}"), background: find("/{name}/background") };
 }
 
 async function converse(session: LiveSession, context: CommandContext): Promise<number> {
-  const repl = new Repl(session, context);
+  const background = new BackgroundEcho(session.client, session.background, (text) => reader.printAbove(text));
+  const repl = new Repl(session, context, background);
   const reader = new LineReader({
     historyName: session.language.name,
     needsMore: (code) => !code.startsWith(":") && session.language.needsMore(code),
@@ -190,6 +195,7 @@ async function converse(session: LiveSession, context: CommandContext): Promise<
     printStatus(`${session.title}, session ${session.name}. :help lists the commands, Ctrl-D leaves.`);
   }
   try {
+    if (reader.isInteractive) await background.follow(session.name);
     for (;;) {
       const code = await reader.read(repl.prompt);
       if (code === undefined || code.trim() === ":quit")
@@ -198,6 +204,7 @@ async function converse(session: LiveSession, context: CommandContext): Promise<
     }
   } finally {
     reader.close();
+    await background.close();
   }
 }
 
@@ -221,12 +228,14 @@ class Repl {
   hasFailed = false;
   readonly #session: LiveSession;
   readonly #context: CommandContext;
+  readonly #background: BackgroundEcho;
   #package: string | undefined;
   #running: Running | undefined;
 
-  constructor(session: LiveSession, context: CommandContext) {
+  constructor(session: LiveSession, context: CommandContext, background: BackgroundEcho) {
     this.#session = session;
     this.#context = context;
+    this.#background = background;
   }
 
   get prompt(): string {
@@ -293,7 +302,10 @@ class Repl {
         await this.#show("list-sessions", {});
         return true;
       case "session":
-        if (one !== "") this.#session.name = one;
+        if (one !== "") {
+          this.#session.name = one;
+          await this.#background.follow(one);
+        }
         this.#package = undefined;
         printStatus(`Session ${this.#session.name}`);
         return true;
@@ -338,7 +350,7 @@ class Repl {
           },
         },
       );
-      output.finish(textOf(result).replace(FOR_AGENTS, ""));
+      output.finish(this.#background.withoutShown(textOf(result).replace(FOR_AGENTS, "")));
       this.#note(result);
     } finally {
       this.#running = undefined;

@@ -9,6 +9,8 @@ export interface LineEditor {
   readonly history: string[];
   line: string;
   cursor: number;
+  /** How many rows of the screen are above the cursor that belong to the prompt and the input. */
+  prevRows: number;
   _ttyWrite(text: string | undefined, key: Key): void;
   _refreshLine(): void;
   getPrompt(): string;

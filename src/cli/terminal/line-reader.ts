@@ -3,11 +3,11 @@
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface, type Interface } from "node:readline";
+import { clearScreenDown, createInterface, cursorTo, moveCursor, type Interface } from "node:readline";
 import { stateDirectory } from "../../auth/oauth/private-files.ts";
 import { onAbort, within } from "../../core/async.ts";
 import { addHistorySearch, type LineEditor } from "./history-search.ts";
-import { isTerminal } from "./output.ts";
+import { isTerminal, sanitizeFor } from "./output.ts";
 
 export interface LineReaderOptions {
   /** Names the file of the history. */
@@ -42,6 +42,8 @@ export class LineReader {
   #begun = "";
   #wake: () => void = () => undefined;
   #hasEnded = false;
+  /** Whether a prompt is shown. */
+  #isPrompting = false;
   #historyFile: string | undefined;
   /** The entries before the current input, the newest first. */
   #history: readonly string[] = [];
@@ -111,6 +113,22 @@ export class LineReader {
     }
   }
 
+  /** Prints text above the prompt, and keeps what is being typed. */
+  printAbove(text: string): void {
+    const shown = sanitizeFor(process.stdout, text);
+    if (!this.#isPrompting) {
+      process.stdout.write(shown);
+      return;
+    }
+    const editor = this.#editor;
+    moveCursor(process.stdout, 0, -this.#input.getCursorPos().rows);
+    cursorTo(process.stdout, 0);
+    clearScreenDown(process.stdout);
+    process.stdout.write(shown.endsWith("\n") ? shown : `${shown}\n`);
+    editor.prevRows = 0;
+    editor._refreshLine();
+  }
+
   close(): void {
     this.#forget();
     this.#input.close();
@@ -131,7 +149,9 @@ export class LineReader {
         // Keeps what was typed ahead in order: without the argument, the next key would be put before it.
         this.#input.prompt(true);
       }
+      this.#isPrompting = this.isInteractive;
       await new Promise<void>((resolve) => (this.#wake = resolve));
+      this.#isPrompting = false;
     }
     const line = this.#typed.shift();
     if (line === undefined && this.isInteractive) process.stdout.write("\n");

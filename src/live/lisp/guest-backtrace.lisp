@@ -242,11 +242,23 @@ frames below these."
   (multiple-value-bind (text cut) (print-bounded +message-chars+ (lambda (stream) (princ condition stream)))
     (if cut (format nil "~A... [cut at ~:D characters]" text +message-chars+) text)))
 
+(defparameter *no-input-text*
+  "There is no more input: a session has none. Put the value into the code instead, or bind *STANDARD-INPUT*, as in
+(with-input-from-string (*standard-input* \"text\") (read-line)).")
+
+(defun input-ended-p (condition)
+  "Whether the code has read from the empty input of the session."
+  (and (typep condition 'end-of-file)
+       (let ((stream (ignore-errors (stream-error-stream condition))))
+         (loop for name in '(*standard-input* *terminal-io*)
+               thereis (eq stream (sb-ext:symbol-global-value name))))))
+
 (defun condition-text (condition)
   (with-plain-printing ()
     (let ((*print-pretty* t) (*print-escape* nil))
       (handler-case
-          (cond ((not (reader-error-p condition)) (report-text condition))
+          (cond ((input-ended-p condition) *no-input-text*)
+                ((not (reader-error-p condition)) (report-text condition))
                 ((and (typep condition 'end-of-file) *cursor*) (unclosed-text (cursor-code *cursor*)))
                 (t (without-stream (report-text condition))))
         (error () (format nil "A ~A whose report function failed." (symbol-title (type-of condition))))))))

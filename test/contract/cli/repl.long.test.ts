@@ -15,6 +15,7 @@ import { CLI } from "./cli-process.ts";
 const folder = mkdtempSync(join(tmpdir(), "catenary-repl-"));
 const env = { XDG_STATE_HOME: folder };
 const UP = "\u001b[A";
+const LEFT = "\u001b[D";
 const TAB = "\t";
 const CTRL_R = "\u0012";
 const CTRL_G = "\u0007";
@@ -141,6 +142,32 @@ describe.runIf(HAS_TERMINAL)("catenary repl in a terminal", () => {
     await terminal.shows(/INTERRUPTED[^]*js> 'typed' \+/);
     terminal.type(`' ahead'${ENTER}`);
     await terminal.shows("=> 'typed ahead'");
+  });
+
+  it("prints background output at once above the input, and once", async () => {
+    const terminal = await open(["js"], "js>");
+    const cue = join(folder, "cue");
+    const lines = [
+      'const fs = await import("node:fs"); let count = 0; setInterval(() => {',
+      `  if (!fs.existsSync(${JSON.stringify(cue)})) return;`,
+      `  fs.rmSync(${JSON.stringify(cue)});`,
+      '  console.log("from a timer", ++count); }, 20); "waiting"',
+    ];
+    for (const line of lines) terminal.type(`${line}${ENTER}`);
+    await terminal.shows("=> 'waiting'");
+    terminal.type(`"abc".length${LEFT.repeat(8)}`);
+    await terminal.shows(/js> "abc"\.length$/);
+    writeFileSync(cue, "");
+    await terminal.shows(/=> 'waiting'\nfrom a timer 1\njs> "abc"\.length$/);
+    terminal.type("d");
+    await terminal.shows(/from a timer 1\njs> "abcd"\.length$/);
+    terminal.type(ENTER);
+    await terminal.shows(/=> 'waiting'\nfrom a timer 1\njs> "abcd"\.length\n=> 4\njs>$/);
+    // The input may have several lines.
+    terminal.type(`${UP}${UP}`);
+    await terminal.shows(/=> 4\njs> const fs[^]*"waiting"$/);
+    writeFileSync(cue, "");
+    await terminal.shows(/=> 4\nfrom a timer 2\njs> const fs(?:(?!js>)[^])*"waiting"$/);
   });
 
   it("lists its commands, and explains a wrong one", async () => {

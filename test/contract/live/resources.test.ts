@@ -23,7 +23,10 @@ const answers = {
   "complete-argument": ({ argument, value, others }) => ({ values: [argument, value, JSON.stringify(others)], total: 3 }),
   "read-resource": ({ template, arguments: { name } }) =>
     name === "none" ? { text: "there is no none", isError: true } : { text: template + " of " + name, mimeType: "text/x" },
-  "list-definitions": () => ({ text: "FOO" }),
+  "list-definitions": () => {
+    send({ event: "background", text: "tick\\n", stream: "stdout" });
+    return { text: "FOO" };
+  },
   "run-tests": () => ({ tests: { passed: 1, failed: 1, failures: [{ name: "adds", reason: "2 is not 3" }] } }),
 };
 let rest = "";
@@ -128,6 +131,31 @@ describe("the resources of a session", () => {
     const argument = { name: "code", value: "(fo" };
     const { completion } = await ada.complete(ref, argument, { arguments: { name: "main" } });
     expect(completion.values).toEqual(["(fo-3"]);
+  });
+
+  it("tell subscribers of background output once until they read it, and callers only of their own", async () => {
+    const [seen, others]: [string[], string[]] = [[], []];
+    const uri = "live://session/main/background";
+    const filter = { resourceSubscriptions: [uri] };
+    await ada.listen(filter, ({ method }) => seen.push(method));
+    await bob.listen(filter, ({ method }) => others.push(method));
+    await evaluate(ada, {});
+    // The guest prints when it lists its definitions.
+    for (const _time of [1, 2]) await read(ada, "live://session/main/definitions");
+    await expect.poll(() => seen).toEqual(["notifications/resources/updated"]);
+    for (const _time of [1, 2])
+      expect((await ada.readResource(uri)).contents).toEqual([
+        { uri, mimeType: "text/plain", text: "tick\ntick\n", _meta: { "catenary/printed": 10 } },
+      ]);
+    await expect(read(bob, uri)).rejects.toThrow("Resource not found");
+    expect(await evaluate(ada, {})).toBe("[background] tick\ntick\n=> 1");
+    expect(await read(ada, uri)).toBe("");
+    await read(ada, "live://session/main/definitions");
+    await expect.poll(() => seen).toHaveLength(2);
+    expect((await ada.readResource(uri)).contents).toMatchObject([
+      { text: "tick\n", _meta: { "catenary/printed": 15 } },
+    ]);
+    expect(others).toEqual([]);
   });
 
   it("tell subscribers of new definitions, and nobody of those of others", async () => {
