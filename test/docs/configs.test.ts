@@ -77,7 +77,15 @@ describe("a config in the documentation", () => {
     expect(validate.errors).toBeNull();
   });
 
-  const env = { API_KEY: "1234", BOARD_TOKEN: "1234", DB_PASSWORD: "1234", GITHUB_TOKEN: "1234", TOKEN: "1234" };
+  const env = {
+    ADA_TOKEN: "1234",
+    API_KEY: "1234",
+    BOB_TOKEN: "5678",
+    BOARD_TOKEN: "1234",
+    DB_PASSWORD: "1234",
+    GITHUB_TOKEN: "1234",
+    TOKEN: "1234",
+  };
   it.each([...blocks, ...files, ...entries])("$name is accepted by the readers", async ({ name, text }) => {
     const path = files.some((file) => file.name === name) ? name : "catenary.json";
     const problems = await checkConfig(text, join(ROOT, path), { env });
