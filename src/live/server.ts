@@ -9,7 +9,7 @@ import type { ContentBlock, Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { TrustedResult } from "../server/result-builder.ts";
-import type { ToolAnswer } from "../server/tools.ts";
+import type { ToolAnswer } from "../server/returned-types.ts";
 import {
   DEBUGGER_TOOLS,
   DEFAULT_SESSION,

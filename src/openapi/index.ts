@@ -17,7 +17,7 @@ import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../core/listeners.ts";
 import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
-import type { ToolAnswer } from "../server/tools.ts";
+import type { ToolAnswer } from "../server/returned-types.ts";
 import { attempt, isUrl } from "./document.ts";
 import { loadOperations } from "./load.ts";
 import { isJsonType, type Operation } from "./operation.ts";

@@ -18,7 +18,7 @@ import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../core/listeners.ts";
 import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
-import type { ToolAnswer } from "../server/tools.ts";
+import type { ToolAnswer } from "../server/returned-types.ts";
 import { inputSchema, refusal, toProgramArguments, type ProgramArguments } from "./arguments.ts";
 import { parseHelp, type ProgramHelp } from "./help.ts";
 

@@ -14,20 +14,23 @@ function failing(options: Partial<ServerOptions> = {}): Server {
   const fail = (): never => {
     throw new Error(SECRET);
   };
-  return createServer({ name: "test", version: "1", ...options })
-    .tool("fail", {}, fail)
-    .tool("returned", {}, () => new Error(SECRET))
-    .tool("meant", {}, () => {
-      throw new UserError("There is no such city");
-    })
-    .tool("refused", {}, () => {
-      throw McpError.of("access_denied", "Not before noon");
-    })
-    .tool("bad", {}, () => ({ content: [{ type: "txt" }] }))
-    .resource("a:b", {}, fail)
-    .template("t:{x}", { complete: { x: fail } }, () => "x")
-    .prompt("p", {}, fail)
-    .method("acme/m", fail);
+  return (
+    createServer({ name: "test", version: "1", ...options })
+      .tool("fail", {}, fail)
+      .tool("returned", {}, () => new Error(SECRET))
+      .tool("meant", {}, () => {
+        throw new UserError("There is no such city");
+      })
+      .tool("refused", {}, () => {
+        throw McpError.of("access_denied", "Not before noon");
+      })
+      // @ts-expect-error -- no such type of block
+      .tool("bad", {}, () => ({ content: [{ type: "txt" }] }))
+      .resource("a:b", {}, fail)
+      .template("t:{x}", { complete: { x: fail } }, () => "x")
+      .prompt("p", {}, fail)
+      .method("acme/m", fail)
+  );
 }
 
 const textOf = async (server: Server, name: string): Promise<unknown> => {

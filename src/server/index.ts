@@ -65,17 +65,24 @@ export type {
   TemplateOptions,
   TemplateVariables,
 } from "./resources.ts";
+export type {
+  CheckedHandler,
+  CheckedReader,
+  ResourceAnswer,
+  ResourceReturn,
+  ReturnedBlock,
+  ToolAnswer,
+  ToolReturn,
+} from "./returned-types.ts";
 export type { BareFields, FromJsonSchema, Schema, SchemaInput, SchemaOutput, Simplify } from "./schema.ts";
 export { createServer, type Server } from "./server.ts";
 export { defineTool } from "./tools.ts";
 export type {
   AnyTool,
-  ToolAnswer,
   ToolArguments,
   ToolDefinition,
   ToolHandler,
   ToolOptions,
-  ToolReturn,
   ToolTypeOf,
   ToolTypesOf,
   WrappedInput,

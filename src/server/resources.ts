@@ -24,6 +24,7 @@ import {
 } from "./options.ts";
 import type { Completer, Completers } from "./prompts.ts";
 import { type ListEntry, OrderedMap, type ResultBuilder } from "./result-builder.ts";
+import type { ResourceReturn } from "./returned-types.ts";
 import type { Simplify } from "./schema.ts";
 
 /** Options that resources and templates share. */
@@ -86,13 +87,16 @@ export interface TemplateOptions<Variables = TemplateMatch, Env = unknown> exten
 }
 
 /** Reads a resource. Returns its text, its bytes, whole contents, or a value to send as JSON. */
-export type ResourceHandler<Env = unknown> = (uri: string, context: ToolContext<Env>) => unknown;
+export type ResourceHandler<Env = unknown> = (
+  uri: string,
+  context: ToolContext<Env>,
+) => ResourceReturn | Promise<ResourceReturn>;
 /** Reads a resource whose URI matches a template. Gets the variables of the template. */
 export type TemplateHandler<Variables, Env = unknown> = (
   variables: Variables,
   context: ToolContext<Env>,
   uri: string,
-) => unknown;
+) => ResourceReturn | Promise<ResourceReturn>;
 
 /**
  * The variables of a URI template, read from the literal template by the compiler. `{a}` and `{+a}` are always present,

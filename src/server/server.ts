@@ -30,12 +30,14 @@ import {
   type TemplateOptions,
   type TemplateVariables,
 } from "./resources.ts";
+import type { CheckedHandler, CheckedReader } from "./returned-types.ts";
 import { ResultBuilder } from "./result-builder.ts";
 import type { Schema } from "./schema.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import type { Tasks } from "./tasks.ts";
 import {
   type AnyTool,
+  type ToolDefinition,
   type ToolHandler,
   type ToolOptions,
   Tools,
@@ -67,10 +69,11 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
     const Name extends string,
     const Input extends Schema | undefined = undefined,
     const Output extends Schema | undefined = undefined,
+    Run = unknown,
   >(
     name: Name,
     options: ToolOptions<Input, Output> & WrappedInput<Input>,
-    handler: ToolHandler<Input, Output, Env>,
+    handler: ToolHandler<Input, Output, Env> & Run & CheckedHandler<Run, Output>,
   ): Server<Tools & { readonly [Key in Name]: ToolTypeOf<Input, Output> }, Env>;
   /**
    * Registers tools that were defined with `defineTool`, such as those of other files. The type of the server knows them.
@@ -86,7 +89,11 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
    * @example
    * server.resource("notes://today", { name: "Today", mimeType: "text/plain" }, () => "Water the plants.");
    */
-  resource(uri: string, options: ResourceOptions, read: ResourceHandler<Env>): Server<Tools, Env>;
+  resource<Read = unknown>(
+    uri: string,
+    options: ResourceOptions,
+    read: ResourceHandler<Env> & Read & CheckedReader<Read>,
+  ): Server<Tools, Env>;
   /**
    * Registers resources whose URIs match a URI template (RFC 6570). The handler gets the template's variables and
    * returns what the handler of a resource returns.
@@ -94,10 +101,10 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
    * @example
    * server.template("notes://day/{date}", { name: "Notes of a day" }, ({ date }) => notes.get(date));
    */
-  template<const Text extends string>(
+  template<const Text extends string, Read = unknown>(
     uriTemplate: Text,
     options: TemplateOptions<TemplateVariables<Text>, Env>,
-    read: TemplateHandler<TemplateVariables<Text>, Env>,
+    read: TemplateHandler<TemplateVariables<Text>, Env> & Read & CheckedReader<Read>,
   ): Server<Tools, Env>;
   /**
    * Registers a prompt: messages that a user can start from. A returned string is one user message, an
@@ -249,7 +256,8 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
     },
     tools(defined) {
       if (!Array.isArray(defined)) throw new TypeError("tools() takes an array: .tools([defineTool({ ... })])");
-      for (const { name, handler, ...options } of defined as readonly AnyTool[]) tools.add(name, options, handler);
+      for (const { name, handler, ...options } of defined as readonly ToolDefinition[])
+        tools.add(name, options, handler);
       return server as never;
     },
     resource(uri, options, read) {

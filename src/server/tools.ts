@@ -8,7 +8,7 @@ import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, type HeaderParam, headerParams } from "../protocol/headers.ts";
-import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
+import type { Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
 import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
@@ -30,6 +30,7 @@ import {
   TrustedResult,
   type ResultBuilder,
 } from "./result-builder.ts";
+import type { CheckedHandler, ToolReturn } from "./returned-types.ts";
 import type { SchemaCheck } from "../protocol/schema-kind.ts";
 import {
   type BareFields,
@@ -125,12 +126,6 @@ export type ToolTypeOf<Input, Output> = {
   readonly output: undefined extends Output ? unknown : SchemaOutput<Output>;
 };
 
-/** A whole result, for a tool that returns more than a value. */
-export type ToolAnswer = Partial<CallToolResult> & { readonly content: readonly ContentBlock[] };
-
-/** What the handler of a tool may return. */
-export type ToolReturn<Output> = undefined extends Output ? unknown : SchemaInput<Output> | ToolAnswer | InputRequired;
-
 /** The function of a tool. */
 export type ToolHandler<Input, Output, Env = unknown> = (
   args: ToolArguments<Input>,
@@ -151,7 +146,7 @@ export interface ToolDefinition<
 }
 
 /** Any tool that a server with this environment can register. */
-export interface AnyTool<Env = unknown> extends ToolOptions {
+export interface AnyTool<Env = unknown> extends ToolOptions<unknown, unknown> {
   readonly name: string;
   readonly handler: (args: never, context: ToolContext<Env>) => unknown;
 }
@@ -183,8 +178,10 @@ export function defineTool<
   const Input extends Schema | undefined = undefined,
   const Output extends Schema | undefined = undefined,
   Env = unknown,
+  Run = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Output, Env> & WrappedInput<Input>,
+  definition: ToolDefinition<Name, Input, Output, Env> &
+    WrappedInput<Input> & { readonly handler: Run & CheckedHandler<Run, Output> },
 ): ToolDefinition<Name, Input, Output, Env> {
   return definition;
 }
