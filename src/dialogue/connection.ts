@@ -141,8 +141,7 @@ class Connection implements ServedConnection {
   }
 
   /** Answers an invalid message. With `ordering: "sequential"`, the answer waits for earlier requests. */
-  #takeFault(inbound: Inbound): void {
-    const { fault } = inbound;
+  #takeFault(inbound: Inbound, fault = inbound.fault): void {
     if (fault === undefined) return;
     const answer = this.#compat?.fault(fault) ?? fault;
     void this.#runInOrder(() => this.#respond(answer, inbound));
@@ -266,14 +265,19 @@ class Connection implements ServedConnection {
       const details = this.#session.started
         ? `Revision ${this.#session.revision.name} has no batches: send one message at a time`
         : "A batch cannot be sent before initialize has been answered";
-      const refusal = McpError.of("invalid_request", "Invalid Request", { details });
-      void this.#runInOrder(() => this.#respond({ jsonrpc: "2.0", id: null, error: refusal.toBody() }, inbound));
+      const error = McpError.of("invalid_request", "Invalid Request", { details }).toBody();
+      this.#takeFault(inbound, { jsonrpc: "2.0", id: null, error });
       return;
     }
     const call = this.#inFlight.beginAnonymous();
     const take = (message: Message, one: Inbound): Promise<void> | undefined => this.#take(message, one, true);
     const respond = (response: ResponseMessage): Promise<void> => this.#respond(response, inbound);
-    void takeBatch(items, inbound, take, respond).finally(() => this.#inFlight.end(call));
+    const compat = this.#compat;
+    const documented =
+      compat === undefined
+        ? items
+        : items.map((item) => ("fault" in item ? { fault: compat.fault(item.fault) } : item));
+    void takeBatch(documented, inbound, take, respond).finally(() => this.#inFlight.end(call));
   }
 
   async #finish(graceMs: number): Promise<void> {
@@ -303,7 +307,8 @@ export async function serveTransport(
   options: ConnectionOptions = {},
 ): Promise<ServedConnection> {
   const compat = loadCompat(options.compat);
-  const connection = new Connection(handler, transport, options, compat && (await compat));
+  // A session over HTTP gets its first message at once.
+  const connection = new Connection(handler, transport, options, compat instanceof Promise ? await compat : compat);
   await connection.start();
   return connection;
 }

@@ -13,13 +13,24 @@ export type Compat = "mcp" | DocumentName;
 
 export const COMPATS: readonly Compat[] = ["mcp", "cl-mcp", "llm-pharo", "chain", "reference"];
 
-/** The rules of the document; undefined for the specification. Throws a TypeError for a value that does not exist. */
-export function loadCompat(given: unknown = "mcp"): Promise<CompatRules> | undefined {
+const loaded = new Map<Compat, CompatRules>();
+
+/**
+ * The rules of the document, as a promise until they are loaded; undefined for the specification. Throws a TypeError for
+ * a value that does not exist.
+ */
+export function loadCompat(given: unknown = "mcp"): CompatRules | Promise<CompatRules> | undefined {
   if (given === "mcp") return undefined;
   const compat = COMPATS.find((known) => known === given) as DocumentName | undefined;
   if (compat === undefined)
     throw new TypeError(
       `compat: ${JSON.stringify(given)} is not valid; ${didYouMean(String(given), COMPATS, "values")}`,
     );
-  return import("./compat-documents.ts").then(({ DOCUMENTS, compatRules }) => compatRules(DOCUMENTS[compat]));
+  const load = async (): Promise<CompatRules> => {
+    const { DOCUMENTS, compatRules } = await import("./compat-documents.ts");
+    const rules = compatRules(DOCUMENTS[compat]);
+    loaded.set(compat, rules);
+    return rules;
+  };
+  return loaded.get(compat) ?? load();
 }

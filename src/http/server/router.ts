@@ -46,7 +46,8 @@ export class HttpRouter {
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
   readonly #report: ErrorReporter;
-  readonly #compat: Promise<CompatRules> | undefined;
+  /** A promise until the rules are loaded. */
+  #compat: CompatRules | Promise<CompatRules> | undefined;
   readonly #statelessNames: ReadonlySet<string>;
   readonly #requests: RequestLimiter;
   readonly #timers: ReplyTimers;
@@ -107,6 +108,7 @@ export class HttpRouter {
     this.#metrics = metrics;
     this.#report = safeReporter(onError);
     this.#compat = loadCompat(options.compat);
+    if (this.#compat instanceof Promise) void this.#compat.then((rules) => (this.#compat = rules));
     this.#statelessNames = new Set(statelessRevisions.map(({ name }) => name));
     this.path = path;
     this.graceMs = graceMs;
@@ -297,6 +299,11 @@ export class HttpRouter {
   }
 
   #run(reply: Reply, action: Action, identity: Identity | undefined): void {
+    // A session must take its first message at once.
+    if (this.#compat instanceof Promise) {
+      void this.#compat.then(() => this.#run(reply, action, identity));
+      return;
+    }
     try {
       const running = action(reply, identity);
       if (running !== undefined) running.catch((error: unknown) => this.#fail(reply, error));
@@ -308,8 +315,9 @@ export class HttpRouter {
   /** Sends the response for an error that ended a request. Only session-style callers get that of another document. */
   #fail(reply: Reply, error: unknown): void {
     const isStateless = this.#statelessNames.has(reply.request.headers[REVISION_HEADER] ?? "");
-    if (this.#compat === undefined || isStateless) sendError(reply, error, this.#report);
-    else void this.#compat.then((compat) => sendError(reply, error, this.#report, compat));
+    if (isStateless) sendError(reply, error, this.#report);
+    else if (this.#compat instanceof Promise) void this.#compat.then(() => this.#fail(reply, error));
+    else sendError(reply, error, this.#report, this.#compat);
   }
 
   /** The authenticator's public JSON document at this path, if there is one. */

@@ -1,0 +1,51 @@
+// A server over HTTP that speaks as another document: the handshake and an error of session-style callers, from the first
+// request on, and over the legacy transport.
+
+import { describe, expect, it } from "vitest";
+import { fetchHandler } from "../../../src/http.ts";
+import { createServer } from "../../../src/server/index.ts";
+import { LegacySseClient, SessionClient } from "../../support/http/mcp-clients.ts";
+import { startServer } from "./fixture.ts";
+
+const REVISION = "2025-06-18";
+const unknownMethod = (data?: unknown): object => ({
+  code: -32601,
+  message: "Method not found",
+  ...(data ? { data } : {}),
+});
+const ERRORS = [
+  ["cl-mcp", unknownMethod("Method 'no/such' is not supported")],
+  ["llm-pharo", { code: -32601, message: expect.stringContaining("no/such") as string }],
+  ["chain", unknownMethod("Unknown method: no/such")],
+  ["reference", unknownMethod({ details: expect.any(String) as string })],
+] as const;
+
+describe.each(ERRORS)("compat: %s", (compat, error) => {
+  it("answers the handshake and errors of a session over HTTP", async () => {
+    const { peer } = await startServer({ compat });
+    const client = await SessionClient.open(peer, REVISION);
+    expect(client.initializeResponse).toMatchObject({ result: { protocolVersion: REVISION } });
+    expect((await client.request("no/such")).error).toEqual(error);
+  });
+
+  it("answers them over legacy HTTP+SSE", async () => {
+    const { peer } = await startServer({ compat });
+    const client = await LegacySseClient.open(peer);
+    expect(await client.handshake(REVISION)).toMatchObject({ result: { protocolVersion: REVISION } });
+    expect((await client.request("no/such")).error).toEqual(error);
+  });
+
+  it("answers a request that arrives before the rules are loaded", async () => {
+    const handle = fetchHandler(createServer({ name: "test", version: "1" }), { compat, allowedHosts: ["localhost"] });
+    const params = { protocolVersion: REVISION, capabilities: {}, clientInfo: { name: "test", version: "1" } };
+    const response = await handle(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
+      }),
+    );
+    expect(await response.text()).toContain(`"protocolVersion":"${REVISION}"`);
+    await handle.close();
+  });
+});
