@@ -101,6 +101,23 @@ describe("targets", () => {
     expect(callers).toEqual([caller, caller]);
     expect(new Set(callers.map(({ key }) => key)).size).toBe(1);
   });
+
+  it("reports that a transport cannot send, also if it throws instead of rejecting", async () => {
+    const unhandled = vi.fn();
+    process.on("unhandledRejection", unhandled);
+    const transport: Transport = {
+      start: async () => undefined,
+      send: () => {
+        throw new Error("no wire");
+      },
+      close: async () => undefined,
+    };
+    await expect(connect(transport)).rejects.toThrow("no wire");
+    await expect(connect(transport, { revision: NEWEST_SESSION.name })).rejects.toThrow("no wire");
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
+  });
 });
 
 describe("options", () => {

@@ -167,6 +167,43 @@ describe("fromSdk()", () => {
     await expect(client.callTool("big")).rejects.toThrow(/not a valid message: .*BigInt/);
   });
 
+  it("gives the server a copy of the arguments", async () => {
+    const server = new LowLevelServer({ name: "changes", version: "1.0.0" }, { capabilities: { tools: {} } });
+    let kept: { list?: unknown[] } = {};
+    server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+      kept = params.arguments ?? {};
+      kept.list?.push(2);
+      return text("changed");
+    });
+    const client = closing(await connect(closing(fromSdk(server))));
+    const given = { list: [1] };
+    await client.callTool("change", given);
+    expect([given, kept]).toEqual([{ list: [1] }, { list: [1, 2] }]);
+    await expect(client.callTool("change", { big: 1n })).rejects.toThrow("cannot be written as JSON");
+  });
+
+  it.each([
+    ["an error that is null", (id: unknown) => ({ jsonrpc: "2.0", id, error: null }), "error must be an object"],
+    ["an error that is a string", (id: unknown) => ({ jsonrpc: "2.0", id, error: "boo" }), "error must be an object"],
+    ["null", () => null, "A message must be an object"],
+    ["a number", () => 5, "A message must be an object"],
+    ["a string", () => "x", "A message must be an object"],
+    ["nothing", () => undefined, "A message must be an object"],
+  ])("survives a server that sends %s", async (_what, make, problem) => {
+    const server = new LowLevelServer({ name: "broken", version: "1.0.0" }, { capabilities: { tools: {} } });
+    const reported: string[] = [];
+    server.onerror = (error) => reported.push(error.message);
+    server.setRequestHandler(CallToolRequestSchema, async ({ params }, { requestId }) => {
+      if (params.name === "break") await server.transport?.send(make(requestId) as never);
+      return text("done");
+    });
+    const client = closing(await connect(closing(fromSdk(server))));
+    const outcome = await client.callTool("break").then(textOf, (error: Error) => error.message);
+    expect(outcome).toMatch(make(1) instanceof Object ? `not a valid message: Invalid field: ${problem}` : "done");
+    expect(reported).toEqual([expect.stringContaining(problem)]);
+    expect(textOf(await client.callTool("go on"))).toBe("done");
+  });
+
   it("takes the functions that version 2 of the SDK takes", async () => {
     const factory: McpServerFactory = async ({ era }) => {
       const server = new McpServer2({ name: "era", version: "2.0.0" });

@@ -4,7 +4,8 @@
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { isBatch, type Id, type Message } from "../../jsonrpc/message.ts";
+import { decode, encode, faultText } from "../../jsonrpc/codec.ts";
+import { type Id, isId, type Message } from "../../jsonrpc/message.ts";
 import type { Inbound, Transport, TransportSource } from "../../transport/transport.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { upstream, type Upstream } from "./upstream.ts";
@@ -120,7 +121,7 @@ class SdkConnection implements Transport {
   readonly #side: SdkTransport = {
     sessionId: crypto.randomUUID(),
     start: async () => undefined,
-    send: async (message, options) => this.#take(message as Message, options?.relatedRequestId),
+    send: async (message, options) => this.#take(message, options?.relatedRequestId),
     close: async () => this.#end(),
   };
   #receive: ((inbound: Inbound) => void) | undefined;
@@ -145,7 +146,14 @@ class SdkConnection implements Transport {
     if (this.#gone.signal.aborted) {
       throw new ConnectionError("closed", "The server has closed its connection", { mayHaveRun: false });
     }
-    for (const single of isBatch(message) ? message : [message]) queueMicrotask(() => this.#deliver(single));
+    let copy: unknown;
+    try {
+      // As over a pipe, the server gets objects of its own, which it may change.
+      copy = JSON.parse(encode(message));
+    } catch (cause) {
+      throw new ConnectionError("protocol", errorMessage(cause), { cause, mayHaveRun: false });
+    }
+    for (const single of Array.isArray(copy) ? copy : [copy]) queueMicrotask(() => this.#deliver(single));
   };
 
   async close(): Promise<void> {
@@ -157,7 +165,7 @@ class SdkConnection implements Transport {
     }
   }
 
-  #deliver(message: Message): void {
+  #deliver(message: unknown): void {
     try {
       this.#side.onmessage?.(message);
     } catch (error) {
@@ -166,19 +174,29 @@ class SdkConnection implements Transport {
   }
 
   /** As over a pipe, the other side gets what JSON can express: no `undefined`, no object that the server changes later. */
-  #take(message: Message, about: Id | undefined): void {
+  #take(message: unknown, about: Id | undefined): void {
     const inbound = { ...(about !== undefined && { about }), gone: this.#gone.signal, reply: this.send };
-    let copy: Message;
+    let text: string | undefined;
     try {
-      copy = JSON.parse(JSON.stringify(message)) as Message;
+      text = JSON.stringify(message) as string | undefined;
     } catch (cause) {
-      if (!("id" in message) || "method" in message) throw cause;
+      if (!isObject(message) || "method" in message || !isId(message["id"])) throw cause;
       const error = { code: -32603, message: "Internal error", data: { details: errorMessage(cause) } };
-      const fault = { jsonrpc: "2.0", id: message.id, error } as const;
+      const fault = { jsonrpc: "2.0", id: message["id"], error } as const;
       queueMicrotask(() => this.#receive?.({ ...inbound, kind: "fault", fault }));
       return;
     }
-    queueMicrotask(() => this.#receive?.({ ...inbound, kind: "message", message: copy }));
+    const decoded = decode(text ?? "null");
+    if (decoded.kind === "batch") {
+      queueMicrotask(() => this.#receive?.({ ...inbound, kind: "batch", batch: decoded.items }));
+      return;
+    }
+    if (decoded.kind === "fault") {
+      this.#side.onerror?.(new TypeError(`The server sent what is not a message: ${faultText(decoded.fault)}`));
+      // Its id is one of ours only if it is a response.
+      if (!isObject(message) || "method" in message) return;
+    }
+    queueMicrotask(() => this.#receive?.({ ...inbound, ...decoded }));
   }
 
   #end(): void {

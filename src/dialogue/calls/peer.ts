@@ -2,7 +2,7 @@
 // progress to their calls, sends cancellations, and fails all pending calls when the connection closes. The backs
 // (session/back.ts, stateless/back.ts) interpret the messages.
 
-import { onAbort, ref, unref } from "../../core/async.ts";
+import { attempt, ignoreRejection, onAbort, ref, unref } from "../../core/async.ts";
 import { isCancelled, onCancel } from "../../core/cancel.ts";
 import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -299,6 +299,11 @@ export class Peer {
           this.pending.fail(call, error as Error);
         },
       );
+    } catch (error) {
+      // A transport may throw instead of rejecting.
+      this.pending.fail(call, error as Error);
+    }
+    try {
       return await call.answer;
     } finally {
       forget();
@@ -310,7 +315,7 @@ export class Peer {
   }
 
   send(message: Message): void {
-    if (this.#closed === undefined) void this.#transport.send(message).catch(() => undefined);
+    if (this.#closed === undefined) void ignoreRejection(attempt(() => this.#transport.send(message)));
   }
 
   /** The call with this id, abandoned calls included. */
