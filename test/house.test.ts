@@ -27,14 +27,14 @@ const SOURCES = readSources(ROOT, "src");
 const NAMES = REVISIONS.map((revision) => revision.name);
 
 const manifest = JSON.parse(readFileSync(`${ROOT}/package.json`, "utf8")) as Record<
-  "dependencies" | "imports" | "peerDependencies",
+  "dependencies" | "peerDependencies",
   Record<string, string> | undefined
 >;
 const DEPENDENCIES = [
   ...Object.keys(manifest.dependencies ?? {}),
   ...Object.keys(manifest.peerDependencies ?? {}),
   // Those whose code is in dist (build.js).
-  ...Object.keys(manifest.imports ?? {}).map((name) => name.slice(1)),
+  ...(readFileSync(`${ROOT}/dist/THIRD-PARTY-LICENSES.txt`, "utf8").match(/^\S+(?= \d+\.\d+\.\d+ \()/gm) ?? []),
 ];
 
 /** Each entry says why the construct is safe there. */

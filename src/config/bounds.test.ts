@@ -98,8 +98,8 @@ describe("20,000 servers", () => {
   });
 });
 
-it("10,000 callers and profiles are read once each", async () => {
-  const names = Array.from({ length: 10_000 }, (_, at) => `p${at}`);
+it("1,000 callers and profiles are read once each", async () => {
+  const names = Array.from({ length: 1_000 }, (_, at) => `p${at}`);
   const profiles = Object.fromEntries(names.map((name) => [name, { servers: ["a"] }]));
   const callers = Object.fromEntries(
     names.map((name) => [name, { token: `${name}-${"t".repeat(40)}`, profile: name }]),

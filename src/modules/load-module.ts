@@ -168,7 +168,7 @@ async function syntaxErrorIn(file: string, source: string, cause: SyntaxError): 
   const { parse } = await import("acorn");
   let map: object | undefined;
   try {
-    const compiled = isTypeScript(file) ? compile(source, file) : undefined;
+    const compiled = isTypeScript(file) ? await compile(source, file) : undefined;
     map = compiled?.map;
     parse(compiled?.code ?? source, { ecmaVersion: "latest", sourceType: "module", allowHashBang: true });
     return undefined;

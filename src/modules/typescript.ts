@@ -6,7 +6,6 @@ import { readFile } from "node:fs/promises";
 import { createRequire, type LoadHook, type ResolveHook } from "node:module";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { rewriteNamespaces, type Token, type Tokenizer } from "./namespaces.ts";
 
 export interface Compiled {
   /** With an inline source map, so that debuggers and `--enable-source-maps` show the original columns. */
@@ -18,7 +17,7 @@ export interface Compiled {
 export const load: LoadHook = async (url, context, next) => {
   const file = url.startsWith("file:") ? fileURLToPath(url) : "";
   if (!isTypeScript(file)) return next(url, context);
-  const { code } = compile(await readFile(file, "utf8"), file);
+  const { code } = await compile(await readFile(file, "utf8"), file);
   return { format: "module", source: code, shortCircuit: true };
 };
 
@@ -41,11 +40,13 @@ export function isTypeScript(path: string): boolean {
   return /\.m?ts$/.test(path);
 }
 
-/** If the syntax is invalid, throws a SyntaxError whose message starts with file, line and column. */
-export function compile(source: string, file: string): Compiled {
+/** If the syntax is invalid, rejects with a SyntaxError whose message starts with file, line and column. */
+export async function compile(source: string, file: string): Promise<Compiled> {
   const sucrase = createRequire(import.meta.url)("#sucrase") as Sucrase;
+  const transformed = hasNamespace(source, sucrase) ? await compileNamespaces(source, file) : undefined;
+  if (transformed !== undefined) return withMap(transformed.code, { ...transformed.map, sourcesContent: [source] });
   try {
-    const { code, sourceMap } = sucrase.transform(withoutNamespaces(source, sucrase), {
+    const { code, sourceMap } = sucrase.transform(source, {
       transforms: ["typescript"],
       filePath: file,
       sourceMapOptions: { compiledFilename: basename(file) },
@@ -53,39 +54,62 @@ export function compile(source: string, file: string): Compiled {
       disableESTransforms: true,
       preserveDynamicImport: true,
     });
-    const map = { ...sourceMap, sources: [file], sourcesContent: [source] };
-    const inline = Buffer.from(JSON.stringify(map)).toString("base64");
-    return { code: `${code}\n//# sourceMappingURL=data:application/json;base64,${inline}\n`, map };
+    return withMap(code, { ...sourceMap, sources: [file], sourcesContent: [source] });
   } catch (error) {
     throw withLocation(error, file);
   }
 }
 
-interface Parsed {
-  readonly tokens: readonly Token[];
+function withMap(code: string, map: object): Compiled {
+  const inline = Buffer.from(JSON.stringify(map)).toString("base64");
+  return { code: `${code}\n//# sourceMappingURL=data:application/json;base64,${inline}\n`, map };
+}
+
+interface Token {
+  readonly start: number;
+  readonly end: number;
+  readonly type: number;
+  /** Whether sucrase takes it for a type, and drops it. */
+  readonly isType: boolean;
 }
 
 /** What we use of sucrase, which is a file of this package (build.js), since it would install fifteen others. */
 type Sucrase = typeof import("sucrase") & {
-  readonly parse: (source: string, ...flags: [jsx: boolean, typeScript: boolean, flow: boolean]) => Parsed;
-  readonly isDeclaration: Tokenizer["isDeclaration"];
-  readonly TokenType: Tokenizer["kinds"];
+  readonly parse: (
+    source: string,
+    ...flags: [jsx: boolean, typeScript: boolean, flow: boolean]
+  ) => { readonly tokens: readonly Token[] };
 };
 
-/** A namespace that may contain values, at the start of a line. */
-const NAMESPACE = /^[ \t]*(?:export[ \t]+)?(?:namespace|module)[ \t]+[\w$.]+[ \t]*\{/m;
-
-function withoutNamespaces(source: string, { parse, isDeclaration, TokenType: kinds }: Sucrase): string {
-  if (!NAMESPACE.test(source)) return source;
+/** Whether sucrase would drop a namespace: two names in a row, of which the first is the keyword. */
+function hasNamespace(source: string, { parse }: Sucrase): boolean {
+  if (!/\b(?:namespace|module)\b/.test(source)) return false;
   try {
-    return rewriteNamespaces(source, {
-      tokenize: (text) => parse(text, false, true, false).tokens,
-      isDeclaration,
-      kinds,
+    const { tokens } = parse(source, false, true, false);
+    return tokens.some(({ start, end, type, isType }, at) => {
+      const isKeyword = isType && /^(?:namespace|module)$/.test(source.slice(start, end));
+      return isKeyword && tokens[at + 1]?.type === type;
     });
   } catch {
-    // The syntax is not valid, and the compiler says where.
-    return source;
+    // The other compiler may know this syntax.
+    return true;
+  }
+}
+
+type Transform = (source: string, options: object) => { readonly code: string; readonly map?: string };
+
+/**
+ * Compiles a module with namespaces with the compiler of Node. It moves lines, and takes longer to load, so it is used for
+ * nothing else. Returns undefined if the syntax is not valid: sucrase says where.
+ */
+async function compileNamespaces(source: string, file: string): Promise<Compiled | undefined> {
+  // @ts-expect-error -- the version for the oldest supported Node has no types
+  const { transformSync } = (await import("amaro")) as { transformSync: Transform };
+  try {
+    const { code, map } = transformSync(source, { mode: "transform", sourceMap: true, filename: file });
+    return { code, map: JSON.parse(map ?? "{}") as object };
+  } catch {
+    return undefined;
   }
 }
 
