@@ -7,9 +7,13 @@ export function wordsOf(text: string): string[] {
   return apart.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "");
 }
 
+const MAX_WORD = 40;
+
 /** The word in lower case without the endings that do not change its meaning: `Files` and `file`, `creating` and `create`. */
 export function stemOf(word: string): string {
   const lower = word.toLowerCase();
+  // Not a word of a language; the patterns below would take long.
+  if (lower.length > MAX_WORD) return lower;
   const singular = lower.length > 3 ? withoutPlural(lower) : lower;
   const [, verb] = /^(.*[aeiouy].*?)(?:ing|ed)$/.exec(singular) ?? [];
   const base = verb !== undefined && verb.length > 2 ? verb.replace(/([^aeiouls])\1$/, "$1") : singular;

@@ -104,3 +104,8 @@ it("keeps signatures short and in one line, whatever a schema says", () => {
   expect(signature).toMatch(/^monster\([^\n]*, … \d+ more\)$/);
   expect(signatureOf({ name: "odd", inputSchema: "nothing" })).toBe("odd()");
 });
+
+it("indexes a title of one very long word without long work", async () => {
+  const index = await ToolIndex.of([{ ...tool("long"), title: "a".repeat(60_000) }, tool("other")]);
+  expect(index.search("other", 10).found.map((one) => one.tool.name)).toEqual(["other"]);
+});

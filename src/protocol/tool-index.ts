@@ -161,8 +161,8 @@ function documentOf(tool: ListedTool, id: number): Document {
   const parameters = parametersOf(tool).map((one) => `${one.name} ${stringOf(one.schema["description"])}`);
   return {
     id,
-    name,
-    title: stringOf(shown),
+    name: name.slice(0, MAX_INDEXED),
+    title: stringOf(shown).slice(0, MAX_INDEXED),
     summary: summaryOf(tool),
     description: stringOf(description).slice(0, MAX_INDEXED),
     parameters: parameters.join(" ").slice(0, MAX_INDEXED),

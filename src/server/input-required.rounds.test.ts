@@ -56,13 +56,13 @@ describe("the answers of earlier rounds", () => {
   const caller = { capabilities: { roots: {}, sampling: {} } };
   const retry = ({ requestState }: Result, inputResponses: object) => ({ name: "t", requestState, inputResponses });
 
-  it("give way to a new answer with the same key", async () => {
+  it("cannot be replaced in a later round", async () => {
     const client = fakeClient(server, { caller });
     const first = await client.call("tools/call", { name: "t" });
     const second = await client.call("tools/call", retry(first, { folders: { roots: [] } }));
     const last = retry(second, { word: { text: "x" }, folders: { roots: [1] } });
     expect(await client.call("tools/call", last)).toMatchObject({
-      content: [{ text: '[{"roots":[1]},{"text":"x"}]' }],
+      content: [{ text: '[{"roots":[]},{"text":"x"}]' }],
     });
   });
 

@@ -70,7 +70,10 @@ export class InputRequiredCodec {
    * `answers` are those that the handler has already had. Throws if the client lacks the capability for one of the
    * requests, or if the answers are too long.
    */
-  async encode(required: InputRequired, request: Request, context: Context, { answers }: RetryInput): Promise<Result> {
+  async encode(required: InputRequired, request: Request, context: Context, input: RetryInput): Promise<Result> {
+    // What is asked again gets a new answer; the other answers are final.
+    const kept = Object.entries(input.answers).filter(([key]) => !Object.hasOwn(required.requests, key));
+    const answers = Object.fromEntries(kept);
     for (const { method, params } of Object.values(required.requests)) {
       checkClientRequest({ method, params: params ?? {} }, context.caller.capabilities);
     }
@@ -103,7 +106,7 @@ export class InputRequiredCodec {
     const answers = inputResponses ?? FIRST_CALL.answers;
     if (requestState === undefined) return { answers, state: undefined };
     return this.#open(requestState, request, context).then(({ state, answers: earlier }) => ({
-      answers: earlier === undefined ? answers : { ...earlier, ...answers },
+      answers: earlier === undefined ? answers : { ...answers, ...earlier },
       state,
     }));
   }

@@ -93,3 +93,13 @@ describe("a prompt with a schema", () => {
     );
   });
 });
+
+it("completes nothing for an argument named constructor", async () => {
+  const built = createServer(info).prompt("p", { arguments: z.object({ constructor: z.string() }) }, () => "x");
+  const ref = { type: "ref/prompt", name: "p" };
+  const completed = fakeClient(built).call("completion/complete", {
+    ref,
+    argument: { name: "constructor", value: "a" },
+  });
+  expect(await completed).toMatchObject({ completion: { values: [] } });
+});

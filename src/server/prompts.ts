@@ -259,7 +259,7 @@ function schemaArguments(
       title: typeof title === "string" ? title : undefined,
       description: typeof description === "string" ? description : undefined,
       required: Array.isArray(required) && required.includes(argument) ? true : undefined,
-      complete: completers[argument],
+      complete: Object.hasOwn(completers, argument) ? completers[argument] : undefined,
     }),
   ]);
 }

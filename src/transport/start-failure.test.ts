@@ -204,3 +204,9 @@ npm error A complete log of this run can be found in: /home/me/.npm/_logs/debug-
     expect(startFailure(stderr)).toBe(reason);
   });
 });
+
+it("hides credentials that are not in the environment, in as many lines as there are", () => {
+  expect(startFailure("Error: cannot connect to https://ann:pw1@db.example/x")).not.toContain("pw1");
+  expect(startFailure("Error: invalid header Authorization: Bearer abc.def")).not.toContain("abc");
+  expect(startFailure(`${"x\n".repeat(200_000)}Error: it is missing`)).toBe("Error: it is missing");
+});

@@ -45,7 +45,9 @@ export function startFailure(stderr: string, env: Readonly<Record<string, string
   const lines = text.split("\n").map((line) => line.trim());
   const reason = chooseReason(lines.map((_, at) => withLinesBelow(lines, at)));
   const isKey = (word: string): boolean => /\d/.test(word) && /[A-Za-z]/.test(word);
-  const hidden = hiderOf(Object.values(env))(reason);
+  const hidden = hiderOf(Object.values(env))(reason)
+    .replace(/:\/\/[^\s/@]{1,500}@/g, "://...@")
+    .replace(/\b(Bearer|Basic)\s+[^\s"',;]+/gi, "$1 ...");
   return shorten(hidden.replace(/[A-Za-z0-9_+=-]{24,}/g, (word) => (isKey(word) ? "..." : word)));
 }
 
@@ -55,7 +57,7 @@ function chooseReason(reasons: readonly string[]): string {
   const own = reasons.findLast((reason) => reason.startsWith("catenary: "));
   if (npm !== undefined || own !== undefined) return npm ?? own ?? "";
   const weights = reasons.map(weightOf);
-  const best = Math.max(...weights);
+  const best = weights.reduce((most, weight) => Math.max(most, weight), 0);
   // What follows the first such line is usually its consequence. Of a chain of exceptions in Python, the last counts.
   const isLast = best <= PLAIN || reasons.some((reason) => reason.startsWith("Traceback "));
   return reasons[isLast ? weights.lastIndexOf(best) : weights.indexOf(best)] ?? "";

@@ -190,6 +190,12 @@ async function urlEntry(url: string, client: Client, values: FlagValues<typeof F
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw new UsageError(`--url ${url} is not a URL; \`catenary up\` prints the one of its gateway`);
   }
+  const { username, password } = new URL(url);
+  if (username !== "" || password !== "") {
+    throw new UsageError(
+      `--url has a user name or a password, which would be readable in the file: leave them out, and give ${tokenOptions(client)}`,
+    );
+  }
   const headers: Record<string, string> = { ...parseHeaders(values) };
   const variable = values["token-env"];
   if (client.isStdioOnly === true) return bridgeEntry(url, client, values, headers);
