@@ -194,7 +194,10 @@ class Connection implements ServedConnection {
     const { id, method } = message;
     const front: Front = this.#isStateless(message) ? this.#stateless : this.#session;
     const background = front === this.#stateless && method === "subscriptions/listen";
-    const call = this.#inFlight.begin(id, background, method !== "initialize");
+    const call =
+      this.#inFlight.begin(id, background, method !== "initialize") ??
+      // In a sequence, the request before it is answered first.
+      (this.#queue && front === this.#session ? this.#inFlight.beginAnonymous() : undefined);
     if (call === undefined) {
       const error = McpError.of("invalid_request", "A request with this id is still in flight", { method });
       return this.#runInOrder(() =>

@@ -16,6 +16,9 @@ function resultOf(name: DocumentName, method: string, result: Result): Promise<R
   return rules(name).handler(handler)(request, {} as Context);
 }
 
+/** As a live session ends the text of an error that has restarts. */
+const RESTARTS = "\n\n[Restarts]\n0: [CONTINUE] Retry.\nThe evaluation waits at the error: take-restart takes one.";
+
 const text = (value: string): readonly object[] => [{ type: "text", text: value }];
 
 describe("a name", () => {
@@ -51,6 +54,15 @@ it("declares only what the server and the document have, without instructions", 
   expect(await capabilities("reference")).toEqual({ capabilities: { tools: lists } });
 });
 
+it.each([
+  ["cl-mcp", "resources/list"],
+  ["cl-mcp", "resources/read"],
+  ["cl-mcp", "prompts/list"],
+  ["llm-pharo", "completion/complete"],
+] as const)("%s has no method %s, since it does not know its capability", async (name, method) => {
+  await expect(resultOf(name, method, {})).rejects.toMatchObject({ kind: "method_not_found", data: { method } });
+});
+
 describe("a list", () => {
   it("has the items of the document that the server has, and no others", async () => {
     const prompts = [{ name: "review-class" }, { name: "explain-method" }];
@@ -63,7 +75,7 @@ describe("a list", () => {
     const tools = { tools: [{ name: "search" }] };
     expect(await resultOf("cl-mcp", "tools/list", tools)).toBe(tools);
     const resources = { resources: [{ uri: "a:b", name: "b" }] };
-    expect(await resultOf("cl-mcp", "resources/list", resources)).toBe(resources);
+    expect(await resultOf("chain", "resources/list", resources)).toBe(resources);
   });
 });
 
@@ -80,11 +92,22 @@ describe("the result of a call", () => {
   });
 
   it.each([
-    ["llm-pharo", "[ERROR] ZeroDivide\nno\n\n[Backtrace]\n0: x", "Error: no\n\n[Backtrace]\n0: x"],
+    ["llm-pharo", "[ERROR] ZeroDivide\nno\n\n[Backtrace]\n0: x", "Error: no"],
+    ["llm-pharo", "out\n[Warning] W: w\n[ERROR] ZeroDivide\nno\n\n[Backtrace]\n0: x", "Error: no"],
     ["llm-pharo", "no", "Error: no"],
     ["llm-pharo", "Error: no", "Error: no"],
     ["cl-mcp", "[ERROR] TYPE-ERROR\nno", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n(top level)"],
     ["cl-mcp", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n0: (F)", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n0: (F)"],
+    ["cl-mcp", "out\n[Warning] W: w\n[ERROR] E\nno", "out\n[Warning] W: w\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+    ["cl-mcp", "[Backtrace]\n[ERROR] E\nno", "[Backtrace]\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+    ["cl-mcp", "[ERROR] E\nno\nUse validate-syntax and x.", "[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+    ["cl-mcp", `[ERROR] E\nno${RESTARTS}`, "[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+    [
+      "cl-mcp",
+      `[ERROR] E\nno\n\n[Backtrace]\n0: (F 1)\n     X = 1\n1: (G)${RESTARTS}`,
+      "[ERROR] E\nno\n\n[Backtrace]\n0: (F 1)\n1: (G)",
+    ],
+    ["cl-mcp", "[TIMEOUT] Late\n\nIt ended.\nIf this is not an endless loop, x", "[TIMEOUT] Late\n\nIt ended."],
     ["chain", "no", "no"],
   ] as const)("of %s that fails with %j has the text of the document", async (name, given, expected) => {
     const result = await resultOf(name, "tools/call", { content: text(given), isError: true });
@@ -107,6 +130,13 @@ describe("an error", () => {
     ["reference", { code: -32603, message: "Internal error", data: { details: "no" } }],
   ] as const)("of %s says what is wrong once", (name, expected) => {
     expect(error(name, McpError.of("internal_error", "Internal error: no"))).toEqual(expected);
+  });
+
+  it("of llm-pharo for a missing resource has a code of its table, and names no tool that is not listed", () => {
+    const missing = McpError.of("resource_not_found", "There is no class X; search-classes finds classes", {
+      uri: "a:b",
+    });
+    expect(error("llm-pharo", missing)).toEqual({ code: -32602, message: "There is no class X" });
   });
 
   it("keeps its text if it names nothing that is missing", () => {

@@ -6,7 +6,7 @@ import type { Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { PARSE_ERROR } from "../jsonrpc/codec.ts";
 import type { ErrorBody, ErrorMessage } from "../jsonrpc/message.ts";
-import type { CodeChanges, ErrorKind } from "./errors.ts";
+import { type CodeChanges, type ErrorKind, methodNotFound } from "./errors.ts";
 import { META } from "./model/base.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -28,7 +28,10 @@ export interface CompatRules {
 export interface CompatDocument {
   /** Replaces the info of servers that no author has named: gateways and live sessions. */
   readonly serverInfo: { readonly name: string; readonly version: string };
-  /** The capabilities that the document knows. `true` keeps what the server declares; others are not declared. */
+  /**
+   * The capabilities that the document knows. `true` keeps what the server declares. Others are not declared, and their
+   * methods do not exist.
+   */
   readonly capabilities: Readonly<Record<string, Json | true>>;
   /** Codes that differ from those of the caller's revision. */
   readonly codes?: CodeChanges;
@@ -46,6 +49,16 @@ export interface CompatDocument {
   readonly items?: Readonly<Record<string, readonly Json[]>>;
   /** One request at a time. */
   readonly ordering?: "sequential";
+}
+
+/** What a live session says about an error. */
+interface Failure {
+  /** Output and warnings; empty, or with a newline at its end. */
+  readonly before: string;
+  readonly type: string;
+  readonly message: string;
+  /** The frames, without their variables. */
+  readonly backtrace: string;
 }
 
 /** The messages of JSON-RPC. */
@@ -66,8 +79,17 @@ export const DOCUMENTS: Readonly<Record<DocumentName, CompatDocument>> = {
     texts: { method_not_found: "Method '%' is not supported" },
     isError: "always",
     ordering: "sequential",
-    // A live session leaves the section out if no frame is of the user's code.
-    failure: (text) => (/^\[ERROR\] (?![^]*\n\[Backtrace\])/.test(text) ? `${text}\n\n[Backtrace]\n(top level)` : text),
+    failure: (text) => {
+      const failure = readFailure(text);
+      if (failure === undefined) return withoutHints(text);
+      const { before, type, message, backtrace } = failure;
+      // A live session leaves the section out if no frame is of the user's code.
+      return `${before}[ERROR] ${type}
+${message}
+
+[Backtrace]
+${backtrace === "" ? "(top level)" : backtrace}`;
+    },
     items: {
       tools: [
         {
@@ -89,10 +111,14 @@ export const DOCUMENTS: Readonly<Record<DocumentName, CompatDocument>> = {
       resources: { subscribe: false, listChanged: false },
       prompts: { listChanged: false },
     },
+    // The only code of its table for a URI that is wrong.
+    codes: { resource_not_found: -32602 },
     data: "none",
     isError: "if true",
-    // A live session begins with the class of the error.
-    failure: (text) => (text.startsWith("Error: ") ? text : `Error: ${text.replace(/^\[ERROR\] .*\n/, "")}`),
+    failure: (text) => {
+      const message = readFailure(text)?.message ?? withoutHints(text);
+      return message.startsWith("Error: ") ? message : `Error: ${message}`;
+    },
     items: {
       tools: [
         {
@@ -178,6 +204,39 @@ export const DOCUMENTS: Readonly<Record<DocumentName, CompatDocument>> = {
   },
 };
 
+/** The capabilities of methods, by the first part of their names. All servers have the methods of other names. */
+const CAPABILITIES: Readonly<Record<string, string>> = {
+  resources: "resources",
+  prompts: "prompts",
+  completion: "completions",
+};
+
+/** Sentences of a live session that name tools which the documents do not list. */
+const HINTS =
+  /\nThe evaluation waits at the error: .*|\nUse validate-syntax and .*|\nIf this is not an endless loop, .*|; search-classes finds .*/g;
+
+function withoutHints(text: string): string {
+  return text.replace(HINTS, "");
+}
+
+/** Undefined if the text is not that of an error in a live session. */
+function readFailure(text: string): Failure | undefined {
+  const start = `\n${text}`.lastIndexOf("\n[ERROR] ");
+  if (start === -1) return undefined;
+  const [head = "", frames = ""] = withoutHints(text.slice(start).replace(RESTARTS, "")).split("\n\n[Backtrace]\n");
+  const [title = "", ...message] = head.split("\n");
+  return {
+    before: text.slice(0, start),
+    type: title.replace("[ERROR] ", ""),
+    message: message.join("\n"),
+    backtrace: frames.replace(VARIABLES, ""),
+  };
+}
+
+const RESTARTS = /\n\n\[Restarts\]\n[^]*?(?=\nThe evaluation waits at the error: )/;
+/** The lines below a frame. */
+const VARIABLES = /\n {5}.*/g;
+
 /** Names that Catenary gives to servers without an author. */
 const UNNAMED = /^catenary(?:-|$)/;
 
@@ -186,8 +245,12 @@ export function compatRules(document: CompatDocument): CompatRules {
     ...(document.ordering && { ordering: document.ordering }),
     handler:
       (handler: Handler): Handler =>
-      async (request, context) =>
-        resultOf(document, request, await handler(request, context)),
+      async (request, context) => {
+        const capability = CAPABILITIES[request.method.slice(0, request.method.indexOf("/"))];
+        if (capability !== undefined && document.capabilities[capability] === undefined)
+          throw methodNotFound(request.method);
+        return resultOf(document, request, await handler(request, context));
+      },
     error: (body, kind) => (kind === undefined ? body : errorOf(document, body, kind)),
     fault: ({ error, ...fault }) => {
       const kind = error.code === PARSE_ERROR ? "parse_error" : "invalid_request";
@@ -199,7 +262,7 @@ export function compatRules(document: CompatDocument): CompatRules {
 function errorOf({ codes, messages, data, texts }: CompatDocument, body: ErrorBody, kind: ErrorKind): ErrorBody {
   const code = codes?.[kind] ?? body.code;
   const message = messages?.[code] ?? body.message;
-  if (data === "none") return { code, message: withDetails(body) };
+  if (data === "none") return { code, message: withoutHints(withDetails(body)) };
   // The document says nothing about this code.
   if (messages?.[code] === undefined) return { ...body, code };
   const details = detailsOf(body, texts?.[kind], message);

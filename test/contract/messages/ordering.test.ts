@@ -68,6 +68,16 @@ async function startFixture(options: ServeOptions): Promise<Fixture> {
 }
 
 describe("ordering", () => {
+  it("sequential: an id can be used again before its first answer", async () => {
+    const { send, end, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
+    send(INITIALIZE, call(0, "slow"), call(0, "quick"));
+    end();
+    release();
+    await answers(3);
+    expect(events).toEqual(["slow begins", "slow ends", "quick"]);
+    expect(answered).toEqual([0, 0, 0]);
+  });
+
   it("sequential: one request at a time, answers in order, also of pings", async () => {
     const { send, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
     send(
