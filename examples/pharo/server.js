@@ -43,8 +43,9 @@ export function createPharo() {
         const { content, isError } = await (await image()).callTool("evaluate", { expression }, { signal });
         const [{ text }] = /** @type {[{ text: string }]} */ (content);
         if (!isError) return text;
-        // The session writes [ERROR], the class of the error, and its message on the next line.
-        return { content: [{ type: "text", text: `Error: ${text.replace(/^\[ERROR\] .*\n/, "")}` }], isError: true };
+        // The session writes [ERROR], the class of the error, its message on the next line, and then the backtrace.
+        const [message] = text.replace(/^\[ERROR\] .*\n/, "").split("\n\n[Backtrace]");
+        return { content: [{ type: "text", text: `Error: ${message}` }], isError: true };
       },
     )
     .resource(

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_LIMITS } from "../runtime.ts";
 import { engineOf } from "./engine.ts";
 import { smalltalk } from "./entry.ts";
-import { checkAmber, smalltalkLanguage } from "./index.ts";
+import { amberFolder, smalltalkLanguage } from "./index.ts";
 
 describe("the engine", () => {
   it.each([
@@ -54,7 +54,7 @@ describe("the engine", () => {
   });
 
   it("says how to install Amber if it is missing", () => {
-    expect(() => checkAmber()).not.toThrow();
-    expect(() => checkAmber("@ambers/missing")).toThrow("Amber, which is not installed: npm install @ambers/missing");
+    expect(() => amberFolder()).not.toThrow();
+    expect(() => amberFolder("@ambers/missing")).toThrow("Amber, which is not installed: npm install @ambers/missing");
   });
 });

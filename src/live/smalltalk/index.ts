@@ -219,16 +219,17 @@ const ENGINES: Readonly<Partial<Record<EngineName, (options: SmalltalkGuestOptio
 function amberEngine({ env, inheritEnv, cwd }: SmalltalkGuestOptions): SmalltalkEngine {
   const runtime = jsRuntime(defined({ env, inheritEnv, cwd }), packageFile("dist/live/smalltalk/amber-guest.js"));
   const start: Runtime["start"] = async (limits) => {
-    checkAmber();
-    return runtime.start(limits);
+    const amber = amberFolder();
+    const command = await runtime.start(limits);
+    return { ...command, reads: [...(command.reads ?? []), amber] };
   };
   return { title: "Amber", runtime: { ...runtime, language: "smalltalk", start }, callsTools: true };
 }
 
-/** Throws if Amber is not installed: it is an optional dependency. */
-export function checkAmber(name = "@ambers/lang"): void {
+/** The folder of Amber. Throws if it is not installed: it is an optional dependency. */
+export function amberFolder(name = "@ambers/lang"): string {
   try {
-    createRequire(import.meta.url).resolve(`${name}/package.json`);
+    return dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
   } catch (cause) {
     const advice = `npm install ${name}, or set "command" ("program" in a config) to gst`;
     const message = `A Smalltalk session needs Amber, which is not installed: ${advice}`;
