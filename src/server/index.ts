@@ -74,16 +74,26 @@ export type {
   ToolAnswer,
   ToolReturn,
 } from "./returned-types.ts";
-export type { BareFields, FromJsonSchema, Schema, SchemaInput, SchemaOutput, Simplify } from "./schema.ts";
+export type {
+  ArgumentsMistake,
+  BareFields,
+  FromJsonSchema,
+  Schema,
+  SchemaInput,
+  SchemaMistake,
+  SchemaOutput,
+  Simplify,
+} from "./schema.ts";
 export { createServer, type Server } from "./server.ts";
 export { defineTool } from "./tools.ts";
 export type {
   AnyTool,
+  CheckedSchemas,
+  Refused,
   ToolArguments,
   ToolDefinition,
   ToolHandler,
   ToolOptions,
   ToolTypeOf,
   ToolTypesOf,
-  WrappedInput,
 } from "./tools.ts";

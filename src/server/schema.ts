@@ -62,6 +62,59 @@ export type BareFields<Of> = Of extends StandardSchemaV1
   ? never
   : { [Name in keyof Of]: Of[Name] extends { readonly "~standard": unknown } ? Name : never }[keyof Of];
 
+/** What is wrong with a schema, as far as the compiler sees it; never if nothing is. */
+export type SchemaMistake<Of> = [BareFields<Of>] extends [never]
+  ? Of extends StandardSchemaV1
+    ? never
+    : MisspeltKeyword<Of> extends infer Name extends string
+      ? `\`${Name}\` is not a keyword of JSON Schema; other keys begin with x-`
+      : never
+  : "its values are schemas; wrap them: z.object({ ... })";
+
+/** The same for a schema of arguments, which have names. */
+export type ArgumentsMistake<Of> = SchemaMistake<Of> | (Of extends Schema ? NotAnObject<Of> : never);
+
+type NotAnObject<Of> = Of extends StandardSchemaV1
+  ? unknown extends SchemaInput<Of>
+    ? never
+    : [Exclude<Extract<SchemaInput<Of>, object>, readonly unknown[]>] extends [never]
+      ? ObjectExpected
+      : never
+  : Of extends { readonly type: infer Type extends string }
+    ? "object" extends Type
+      ? never
+      : ObjectExpected
+    : never;
+
+type ObjectExpected = "it must be an object schema, because arguments have names";
+
+/** The keys of a literal JSON Schema that are not keywords, here and in the schemas within. */
+type MisspeltKeyword<Of> = Of extends readonly (infer Item)[]
+  ? MisspeltKeyword<Item>
+  : Of extends object
+    ? string extends keyof Of
+      ? never
+      : { [Name in keyof Of & string]: MisspeltAt<Of, Name> }[keyof Of & string]
+    : never;
+
+/** Literals have no optional keys, and the types of JSON Schema in other packages, which contain themselves, have. */
+type MisspeltAt<Of, Name extends keyof Of & string> =
+  object extends Pick<Of, Name>
+    ? never
+    : Name extends Keywords<"schema" | "schemas" | "schema or schemas">
+      ? MisspeltKeyword<Of[Name]>
+      : Name extends Keywords<"named schemas">
+        ? { [Field in keyof Of[Name]]: MisspeltKeyword<Of[Name][Field]> }[keyof Of[Name]]
+        : Name extends Keywords<Kind> | OtherKeyword | `x-${string}` | `$${string}` | `~${string}`
+          ? never
+          : Name;
+
+type Keywords<Of extends Kind> = Extract<(typeof KEYWORD_LIST)[number], readonly [Of, string]>[1] extends infer Names
+  ? Words<Names>
+  : never;
+type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
+type OtherKeyword = (typeof OTHER_LIST)[number];
+
 /** `owner` starts the error messages. */
 export function createSchemaCheck(schema: Schema, owner = "The schema"): SchemaCheck {
   if (!isStandardSchema(schema)) return createPlainCheck(schema, owner);
@@ -196,31 +249,32 @@ type Kind =
   | "any";
 
 /** The keywords of all supported dialects by the kind of their value. */
+const KEYWORD_LIST = [
+  ["schema", "additionalItems additionalProperties contains contentSchema else if not propertyNames then"],
+  ["schema", "unevaluatedItems unevaluatedProperties"],
+  ["schemas", "allOf anyOf oneOf prefixItems"],
+  ["schema or schemas", "items"],
+  ["named schemas", "$defs definitions dependentSchemas patternProperties properties"],
+  ["strings", "required"],
+  ["string", "$anchor $dynamicAnchor $dynamicRef $id $ref $comment"],
+  ["string", "contentEncoding contentMediaType description format title"],
+  ["count", "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"],
+  ["number", "exclusiveMaximum exclusiveMinimum maximum minimum multipleOf"],
+  ["boolean", "deprecated readOnly uniqueItems writeOnly"],
+  ["array", "enum examples"],
+  ["object", "$vocabulary dependentRequired"],
+  ["pattern", "pattern"],
+  ["type", "type"],
+  ["any", "$recursiveAnchor $recursiveRef $schema const default dependencies"],
+] as const satisfies readonly (readonly [Kind, string])[];
+
 const KEYWORDS: ReadonlyMap<string, Kind> = new Map(
-  (
-    [
-      ["schema", "additionalItems additionalProperties contains contentSchema else if not propertyNames then"],
-      ["schema", "unevaluatedItems unevaluatedProperties"],
-      ["schemas", "allOf anyOf oneOf prefixItems"],
-      ["schema or schemas", "items"],
-      ["named schemas", "$defs definitions dependentSchemas patternProperties properties"],
-      ["strings", "required"],
-      ["string", "$anchor $dynamicAnchor $dynamicRef $id $ref $comment"],
-      ["string", "contentEncoding contentMediaType description format title"],
-      ["count", "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"],
-      ["number", "exclusiveMaximum exclusiveMinimum maximum minimum multipleOf"],
-      ["boolean", "deprecated readOnly uniqueItems writeOnly"],
-      ["array", "enum examples"],
-      ["object", "$vocabulary dependentRequired"],
-      ["pattern", "pattern"],
-      ["type", "type"],
-      ["any", "$recursiveAnchor $recursiveRef $schema const default dependencies"],
-    ] satisfies readonly (readonly [Kind, string])[]
-  ).flatMap(([kind, names]) => names.split(" ").map((name): [string, Kind] => [name, kind])),
+  KEYWORD_LIST.flatMap(([kind, names]) => names.split(" ").map((name): [string, Kind] => [name, kind])),
 );
 
 /** Keywords of no dialect that are in use, and look like misspelt ones. */
-const OTHERS: ReadonlySet<string> = new Set(["example", "id", "nullable", "enumNames", "exclusive"]);
+const OTHER_LIST = ["example", "id", "nullable", "enumNames", "exclusive", "discriminator", "errorMessage"] as const;
+const OTHERS: ReadonlySet<string> = new Set(OTHER_LIST);
 
 /** Short keywords are left out, since too many words are near them. */
 const SUGGESTED = [...KEYWORDS.keys()].filter((keyword) => keyword.length >= 4 && keyword !== "then");

@@ -32,18 +32,19 @@ import {
 } from "./resources.ts";
 import type { CheckedHandler, CheckedReader } from "./returned-types.ts";
 import { ResultBuilder } from "./result-builder.ts";
-import type { Schema } from "./schema.ts";
+import type { ArgumentsMistake, Schema } from "./schema.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import type { Tasks } from "./tasks.ts";
 import {
   type AnyTool,
+  type CheckedSchemas,
+  type Refused,
   type ToolDefinition,
   type ToolHandler,
   type ToolOptions,
   Tools,
   type ToolTypeOf,
   type ToolTypesOf,
-  type WrappedInput,
 } from "./tools.ts";
 
 /** A handler with methods that register tools, resources and prompts. A name can be registered again after its removal. */
@@ -72,7 +73,7 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
     Run = unknown,
   >(
     name: Name,
-    options: ToolOptions<Input, Output> & WrappedInput<Input>,
+    options: ToolOptions<Input, Output> & CheckedSchemas<Input, Output>,
     handler: ToolHandler<Input, Output, Env> & Run & CheckedHandler<Run, Output>,
   ): Server<Tools & { readonly [Key in Name]: ToolTypeOf<Input, Output> }, Env>;
   /**
@@ -125,7 +126,7 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
    */
   prompt<const Input extends PromptSchema>(
     name: string,
-    options: SchemaPromptOptions<Input>,
+    options: SchemaPromptOptions<Input> & Refused<"arguments", ArgumentsMistake<Input>>,
     get: SchemaPromptHandler<Input, Env>,
   ): Server<Tools, Env>;
   prompt<const Required extends Readonly<Record<string, unknown>> = Readonly<Record<string, unknown>>>(
@@ -142,7 +143,7 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
    */
   method<const Input extends Schema | undefined = undefined>(
     name: string,
-    options: MethodOptions<Input> & WrappedInput<Input>,
+    options: MethodOptions<Input> & CheckedSchemas<Input>,
     handler: VendorMethodHandler<Input, Env>,
   ): Server<Tools, Env>;
   method(name: string, handler: VendorMethodHandler<undefined, Env>): Server<Tools, Env>;

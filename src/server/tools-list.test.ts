@@ -94,6 +94,7 @@ describe("the list of tools", () => {
 describe("registering a tool", () => {
   it("refuses schemas that cannot work", () => {
     const server = createServer(info);
+    // @ts-expect-error -- not an object
     expect(() => server.tool("t", { input: z.string() }, () => 1)).toThrow("`input` must be an object schema");
     expect(() => server.tool("t", { input: v.object({ a: v.string() }) }, () => 1)).toThrow("as `inputSchema`");
     expect(() => server.tool("t", { output: v.string() }, () => "a")).toThrow("as `outputSchema`");
@@ -101,6 +102,7 @@ describe("registering a tool", () => {
 
   it("leaves no trace if it fails", async () => {
     const server = createServer(info);
+    // @ts-expect-error -- not an object
     expect(() => server.tool("t", { input: z.string() }, (_args, _context) => 1)).toThrow(TypeError);
     expect(await fakeClient(server).call("server/discover")).toMatchObject({ capabilities: {} });
     expect((await fakeClient(server).callError("tools/list")).kind).toBe("method_not_found");

@@ -33,10 +33,11 @@ import {
 import type { CheckedHandler, ToolReturn } from "./returned-types.ts";
 import type { SchemaCheck } from "../protocol/schema-kind.ts";
 import {
-  type BareFields,
+  type ArgumentsMistake,
   createSchemaCheck,
   type Schema,
   type SchemaInput,
+  type SchemaMistake,
   type SchemaOutput,
   toJsonSchema,
 } from "./schema.ts";
@@ -108,10 +109,14 @@ const OPTION_NAMES: OptionNames<ToolOptions> = optionNames(
   "title description input inputSchema output outputSchema annotations icons scopes visible task _meta",
 );
 
-/** Makes it a compile error to pass bare fields, `{ a: z.string() }`, which would be taken for a JSON Schema. */
-export type WrappedInput<Input> = [BareFields<Input>] extends [never]
+/** Makes it a compile error to pass a wrong schema: bare fields, a misspelt keyword, arguments that are not an object. */
+export type CheckedSchemas<Input, Output = undefined> = Refused<"input", ArgumentsMistake<Input>> &
+  Refused<"output", SchemaMistake<Output>>;
+
+/** The compiler prints the mistake as the type that it expected. */
+export type Refused<Option extends string, Mistake> = [Mistake] extends [never]
   ? unknown
-  : { readonly input: "its values are schemas; wrap them: z.object({ ... })" };
+  : { readonly [Name in Option]: Mistake };
 
 /** The type of the arguments that the handler of a tool gets. */
 export type ToolArguments<Input> = undefined extends Input
@@ -181,7 +186,7 @@ export function defineTool<
   Run = unknown,
 >(
   definition: ToolDefinition<Name, Input, Output, Env> &
-    WrappedInput<Input> & { readonly handler: Run & CheckedHandler<Run, Output> },
+    CheckedSchemas<Input, Output> & { readonly handler: Run & CheckedHandler<Run, Output> },
 ): ToolDefinition<Name, Input, Output, Env> {
   return definition;
 }
