@@ -266,7 +266,7 @@ const KEYWORD_LIST = [
   ["pattern", "pattern"],
   ["type", "type"],
   ["any", "$recursiveAnchor $recursiveRef $schema const default dependencies"],
-] as const satisfies readonly (readonly [Kind, string])[];
+] as const;
 
 const KEYWORDS: ReadonlyMap<string, Kind> = new Map(
   KEYWORD_LIST.flatMap(([kind, names]) => names.split(" ").map((name): [string, Kind] => [name, kind])),

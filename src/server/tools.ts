@@ -116,7 +116,7 @@ export type CheckedSchemas<Input, Output = undefined> = Refused<"input", Argumen
 /** The compiler prints the mistake as the type that it expected. */
 export type Refused<Option extends string, Mistake> = [Mistake] extends [never]
   ? unknown
-  : { readonly [Name in Option]: Mistake };
+  : { readonly [Name in Option]?: Mistake };
 
 /** The type of the arguments that the handler of a tool gets. */
 export type ToolArguments<Input> = undefined extends Input
