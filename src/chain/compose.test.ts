@@ -56,3 +56,18 @@ it("refuses what is neither middleware nor a handler", () => {
   expect(() => compose(["log"] as never, notes())).toThrow("compose()");
   expect(() => compose([through], "notes" as never)).toThrow("must be a handler, not a string");
 });
+
+it.each([[null], [{}]])("compose() refuses %j instead of an array of middleware", (middleware) => {
+  expect(() => compose(middleware as never, async () => ({}))).toThrow("takes an array of middleware and a handler");
+});
+
+it("closing reports the errors of the middleware and of the handler", async () => {
+  const fail = (message: string) => async () => {
+    throw new Error(message);
+  };
+  const middleware = Object.assign((request: never, context: never, next: Handler) => next(request, context), {
+    close: fail("first"),
+  });
+  const handler = Object.assign(async () => ({}), { close: fail("second") });
+  await expect(compose([middleware as never], handler).close()).rejects.toThrow("Closing failed: first; second");
+});

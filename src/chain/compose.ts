@@ -3,6 +3,7 @@
 
 import { EVALUATES_CODE, evaluatesCode, type Handler, type Middleware } from "../core/handler.ts";
 import { kindOf } from "../core/options.ts";
+import { errorMessage } from "../core/values.ts";
 import { compose as composeEntries } from "../protocol/compose.ts";
 import { checkMiddleware, namedEntries } from "./gateway.ts";
 
@@ -27,7 +28,8 @@ export function compose(
   middleware: readonly Middleware[],
   handler: Handler & { close?(budgetMs?: number): Promise<void> | void },
 ): ComposedHandler {
-  if (typeof middleware !== "object") {
+  const isList: boolean = Array.isArray(middleware);
+  if (!isList) {
     throw new TypeError(`compose() takes an array of middleware and a handler, not ${kindOf(middleware)}`);
   }
   for (const one of middleware) checkMiddleware(one, "compose()");
@@ -39,9 +41,10 @@ export function compose(
   if (evaluatesCode(handler)) composed[EVALUATES_CODE] = true;
   composed.close = async (budgetMs) => {
     const outcomes = await Promise.allSettled(middleware.map(async (one) => one.close?.()));
-    await handler.close?.(budgetMs);
-    const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
+    outcomes.push(...(await Promise.allSettled([(async () => handler.close?.(budgetMs))()])));
+    const errors = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
+    if (errors.length > 1) throw new AggregateError(errors, `Closing failed: ${errors.map(errorMessage).join("; ")}`);
+    if (errors.length === 1) throw errors[0];
   };
   composed[Symbol.asyncDispose] = () => composed.close();
   return composed;
