@@ -95,7 +95,8 @@ describe("a prompt with a schema", () => {
 });
 
 it("completes nothing for an argument named constructor", async () => {
-  const built = createServer(info).prompt("p", { arguments: z.object({ constructor: z.string() }) }, () => "x");
+  const args = z.object({ constructor: z.string(), other: z.string() });
+  const built = createServer(info).prompt("p", { arguments: args, complete: { other: () => ["b"] } }, () => "x");
   const ref = { type: "ref/prompt", name: "p" };
   const completed = fakeClient(built).call("completion/complete", {
     ref,
