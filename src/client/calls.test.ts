@@ -1,17 +1,17 @@
 // How a call ends: by its result, an abort or a timeout, in process and over a connection of either style. With fake
 // timers.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { sampleServer, textResult, type SampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Handler } from "../core/handler.ts";
-// Loaded before the timers are fake, since a call that asks for the first time waits for it.
-import "../dialogue/stateless/parked-call.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";
 import type { Client } from "./client.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
 
 const closers: (() => Promise<void>)[] = [];
+// Before the timers are fake, since a call that asks for the first time waits for this file.
+beforeAll(() => import("../dialogue/stateless/parked-call.ts"));
 beforeEach(() => void vi.useFakeTimers());
 afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()));
