@@ -44,9 +44,9 @@ export { defineTool } from "./server/tools.ts";
 
 // Every type that these functions take or return, and every type in the members of those: a project that emits
 // declarations must be able to name what the compiler infers for its exports.
-export type * from "./chain/index.ts";
-export type * from "./client/index.ts";
-export type * from "./server/index.ts";
+export type * from "./chain/types.ts";
+export type * from "./client/types.ts";
+export type * from "./server/types.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export type { Health, HttpLimits } from "./http/server/options.ts";
 export type { Compat } from "./protocol/compat.ts";

@@ -63,7 +63,10 @@ describe("serve()", () => {
 
   it("names the nearest option, or lists all options", async () => {
     expect(await refused({ http: { prot: 1 } })).toBe("serve() has no option `http.prot`; did you mean `port`?");
-    expect(await refused({ port: 3000 })).toMatch(/^serve\(\) has no option `port`; the options are http, stdio, .*$/);
+    expect(await refused({ port: 3000 })).toBe("serve() has no option `port`; write http: { port: 3000 }");
+    expect(await refused({ ports: 3000 })).toMatch(
+      /^serve\(\) has no option `ports`; the options are http, stdio, .*$/,
+    );
     expect(await refused({ http: { toString: 1 } })).toContain("no option `http.toString`");
     expect(await refused(3000)).toBe("serve(): the options must be an object, not a number");
   });

@@ -69,6 +69,11 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
     if (isUnfinishedChain(handler)) throw new TypeError(`serve(): ${NO_UPSTREAM}`);
     throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
   }
+  const ofHttp = ["port", "host"].find((name) => Object.hasOwn(Object(options) as object, name));
+  if (ofHttp !== undefined) {
+    const example = ofHttp === "port" ? "port: 3000" : 'host: "127.0.0.1"';
+    throw new TypeError(`serve() has no option \`${ofHttp}\`; write http: { ${example} }`);
+  }
   checkOptions("serve()", options, SERVE_OPTIONS);
   const { stdio, limits, http, ...connection } = options;
   if (http !== undefined) {

@@ -1,7 +1,7 @@
 // A weather server: a tool, a resource and a prompt; then a tool that reports progress, a tool that asks the user a
 // question, and a resource that changes. The weather is made up, so that every result is predictable.
 
-import { createServer } from "catenary";
+import { createServer, UserError } from "catenary";
 
 /** @type {Map<string, { high: number, sky: string }>} */
 const stations = new Map([
@@ -13,9 +13,9 @@ const stations = new Map([
 /** @param {string} location */
 function stationAt(location) {
   const station = stations.get(location);
-  // A thrown error becomes a result with `isError`, which the model can read.
+  // It becomes a result with `isError`, which the model can read.
   if (station === undefined)
-    throw new Error(`There is no station in ${location}; try ${[...stations.keys()].join(", ")}.`);
+    throw new UserError(`There is no station in ${location}; try ${[...stations.keys()].join(", ")}.`);
   return station;
 }
 

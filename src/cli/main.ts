@@ -27,7 +27,9 @@ function unknownCommand(name: string): UsageError {
       `There is no option ${name}; write a command first: catenary COMMAND [OPTIONS]. catenary --help lists them`,
     );
   }
-  const [near] = nearest(name, Object.keys(COMMANDS));
+  // A method of the protocol, such as tools/call, has the name of a command in it.
+  const inMethod = name.split("/").findLast((part) => Object.hasOwn(COMMANDS, part));
+  const near = inMethod ?? nearest(name, Object.keys(COMMANDS))[0];
   const hint = near === undefined ? "catenary --help lists the commands" : `did you mean ${near}?`;
   return new UsageError(`There is no command ${name}; ${hint}`);
 }

@@ -428,8 +428,11 @@ const SCHEMA_KEYWORDS = [
   "required",
 ];
 
+/** Also true for the bare fields of an object schema, for which `checkUsable` has the advice. */
 function isSchema(given: Schema | CallOptions | undefined): given is Schema {
-  return isStandardSchema(given) || (isObject(given) && SCHEMA_KEYWORDS.some((keyword) => keyword in given));
+  if (isStandardSchema(given)) return true;
+  if (!isObject(given)) return false;
+  return SCHEMA_KEYWORDS.some((keyword) => keyword in given) || Object.values(given).some(isStandardSchema);
 }
 
 /** Yields the items of each page as they are needed. */

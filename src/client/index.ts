@@ -1,64 +1,7 @@
 // catenary/client: connect, and every type that its signatures mention.
 
-export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
-export { ConnectionError, type ConnectionErrorKind, type ConnectionErrorOptions } from "../core/errors.ts";
-export type {
-  AskOptions,
-  Caller,
-  Context,
-  EnvOf,
-  EnvOption,
-  Handler,
-  LogLevel,
-  Meta,
-  Notification,
-  Params,
-  Request,
-  Result,
-  Session,
-  TaskWish,
-} from "../core/handler.ts";
-export type { ListenerErrors } from "../core/listeners.ts";
-export type { Limits } from "../jsonrpc/codec.ts";
-export type {
-  ErrorBody,
-  ErrorMessage,
-  ExactId,
-  Id,
-  Message,
-  NotificationMessage,
-  RequestMessage,
-  ResponseMessage,
-  ResultMessage,
-} from "../jsonrpc/message.ts";
-export { McpError, type ErrorKind } from "../protocol/errors.ts";
-export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/model/index.ts";
-export type * from "../protocol/model/index.ts";
-export type { Noise } from "../transport/child-process.ts";
-export type {
-  BatchItem,
-  Inbound,
-  QuietCancel,
-  ReplyOptions,
-  SendOptions,
-  Transport,
-  TransportSource,
-} from "../transport/transport.ts";
-export type { FromJsonSchema, Schema, SchemaOutput } from "../server/schema.ts";
-export type { CallOptions } from "./calls.ts";
-export {
-  type ClientRequestContext,
-  type ClientRequestHandler,
-  type ClientRequestHandlers,
-  type FormHandler,
-  type NotificationListeners,
-  type Progress,
-  type SampleHandler,
-  type UrlHandler,
-  userRejected,
-} from "./contexts.ts";
-export type { Client, ListOptions, ToolCall, ToolName, ToolResult, ToolsOf, ToolType, ToolTypes } from "./client.ts";
-export type { Command, CommandOptions, Program } from "./command.ts";
-export { connect, type ConnectOptions, type HttpClientOptions, type Target } from "./connect.ts";
-export type { ChangeEvent, ListenOptions, Subscription } from "./subscriptions.ts";
-export type { TaskHandle } from "./tasks.ts";
+export { ConnectionError } from "../core/errors.ts";
+export { McpError } from "../protocol/errors.ts";
+export { userRejected } from "./contexts.ts";
+export { connect } from "./connect.ts";
+export type * from "./types.ts";

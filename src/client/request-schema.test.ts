@@ -53,6 +53,12 @@ it("fails with the reason if the result does not fit", async () => {
   await expect(plain).rejects.toThrow(/lost/);
 });
 
+it("refuses the bare fields of an object schema, and says how to wrap them", async () => {
+  const client = await connected();
+  const bare = client.request("acme/search", {}, { found: z.number() } as never);
+  await expect(bare).rejects.toThrow("the values of `schema` are schemas of zod; wrap them: z.object({ ... })");
+});
+
 it("refuses a schema that it cannot use before anything is sent", async () => {
   const connection = await connectInMemory(server);
   open.push(connection);

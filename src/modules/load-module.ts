@@ -8,7 +8,7 @@ import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile, readBounded } from "../core/files.ts";
 import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler.ts";
-import { errorMessage } from "../core/values.ts";
+import { errorMessage, isObject } from "../core/values.ts";
 import { compile, isTypeScript, syntaxError } from "./typescript.ts";
 
 let isHookRegistered = false;
@@ -101,6 +101,14 @@ export function findServer<Found>(
   const [unfinished] = all.find(([, value]) => isUnfinishedChain(value)) ?? [];
   if (unfinished !== undefined)
     throw new Error(`exports no server, only the chain \`${unfinished}\`, but ${NO_UPSTREAM}`);
+  const isOfSdk = (value: unknown): boolean =>
+    isObject(value) && ["connect", "close"].every((name) => typeof value[name] === "function");
+  const [ofSdk] = all.find(([, value]) => isOfSdk(value)) ?? [];
+  if (ofSdk !== undefined) {
+    throw new Error(
+      `exports no server, only \`${ofSdk}\`, which looks like a server of the official SDK; write: export default fromSdk(server)`,
+    );
+  }
   throw new Error(`exports no server; ${EXPECTED}`);
 }
 

@@ -53,6 +53,12 @@ export function vendorOf(schema: StandardSchemaV1): string {
   return typeof vendor === "string" ? vendor : "an unknown library";
 }
 
+/** How to write an object schema with the library of this schema. */
+export function objectSchemaOf(schema: StandardSchemaV1): string {
+  const vendor = vendorOf(schema);
+  return OBJECT_SCHEMAS[vendor] ?? `an object schema of ${vendor}`;
+}
+
 /**
  * Throws a TypeError if the value is not a schema that the option `field` accepts. If `field` accepts only JSON
  * Schema, `standardField` is the option for Standard Schemas.
@@ -71,7 +77,7 @@ export function checkSchema(owner: string, field: string, schema: unknown, stand
   const bare = [...Object.values(schema), ...Object.values(properties)].find(isStandardSchema);
   if (bare !== undefined) {
     const vendor = vendorOf(bare);
-    const wrapped = OBJECT_SCHEMAS[vendor] ?? `an object schema of ${vendor}`;
+    const wrapped = objectSchemaOf(bare);
     const place = takesStandard ? "" : `${standardField}: `;
     throw new TypeError(`${owner}: the values of \`${field}\` are schemas of ${vendor}; wrap them: ${place}${wrapped}`);
   }

@@ -150,7 +150,7 @@ describe("a registration", () => {
       refuses(odd, `\`arguments\` must be an object with the options of each argument; ${form}`);
     }
     for (const odd of [true, null, "string", []]) refuses({ a: odd }, `\`arguments.a\` must be an object; ${form}`);
-    refuses({ a: z.string() }, `\`arguments.a\` is a schema of zod; ${form}`);
+    refuses({ a: z.string() }, `\`arguments.a\` is a schema of zod; ${form}, or wrap them: z.object({ ... })`);
   });
 });
 

@@ -72,13 +72,41 @@ describe("a prompt with a schema", () => {
     expect(await complete("tone")).toMatchObject({ completion: { values: [] } });
   });
 
+  it("is refused if an argument can never be a string, and accepted if the schema may convert strings", () => {
+    const add = (schema: unknown) => () => createServer(info).prompt("p", { arguments: schema as never }, () => "x");
+    const refused = [z.number(), z.number().optional(), z.boolean().default(true), z.array(z.string()), z.object({})];
+    for (const n of refused) {
+      expect(add(z.object({ n }))).toThrow(
+        "Prompt p: the argument n is not a string, but clients send strings; use a string, or a schema that converts " +
+          "strings, such as z.coerce.number()",
+      );
+    }
+    expect(add(type({ n: "number" }))).toThrow("the argument n is not a string");
+    const accepted = [
+      z.coerce.number().int().default(1),
+      z.coerce.boolean().optional(),
+      z.preprocess(Number, z.number()),
+      z.string().transform(Number).pipe(z.number()),
+      z.stringbool(),
+      z.union([z.string(), z.number()]),
+      z.number().catch(1),
+      z.unknown(),
+    ];
+    for (const n of accepted) expect(add(z.object({ n }))).not.toThrow();
+    expect(add(type({ n: "string.numeric.parse" }))).not.toThrow();
+    expect(add({ type: "object", properties: { n: { type: ["string", "null"] } } })).not.toThrow();
+  });
+
   it("is refused if the schema cannot work", () => {
     const add = (options: unknown) => () => createServer(info).prompt("p", options as never, () => "x");
     expect(add({ arguments: z.string() })).toThrow("Prompt p: `arguments` must be an object schema");
     expect(add({ arguments: z.object({ a: z.string() }), complete: { b: () => [] } })).toThrow(
       "Prompt p: there is no argument b to complete",
     );
-    expect(add({ arguments: { a: z.string() } })).toThrow("Prompt p: `arguments.a` is a schema of zod");
+    expect(add({ arguments: { a: z.string() } })).toThrow(
+      /^Prompt p: `arguments\.a` is a schema of zod; expected .*, or wrap them: z\.object\(\{ \.\.\. \}\)$/,
+    );
+    expect(add({ argsSchema: { a: z.string() } })).toThrow("Prompt p has no option `argsSchema`; use `arguments`");
     expect(add({ arguments: { a: {} }, complete: { a: () => [] } })).toThrow("`complete` belongs to the argument");
     const properties = { n: { type: "number" } };
     expect(add({ arguments: { type: "object", properties } })).toThrow("the argument n is not a string");

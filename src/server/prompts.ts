@@ -15,7 +15,7 @@ import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
 import { alreadyRegistered, checkName, checkRegistration, isVisible, type Visible } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
-import { isStandardSchema, type SchemaCheck, vendorOf } from "../protocol/schema-kind.ts";
+import { isStandardSchema, objectSchemaOf, type SchemaCheck, vendorOf } from "../protocol/schema-kind.ts";
 import { createSchemaCheck, type Schema, type SchemaInput, type Simplify, toJsonSchema } from "./schema.ts";
 import type { ToolArguments } from "./tools.ts";
 
@@ -164,6 +164,10 @@ export class Prompts {
   }
 
   add(name: string, options: PromptOptions | SchemaPromptOptions, get: Prompt["get"]): void {
+    // The name in the official SDK.
+    if (Object.hasOwn(Object(options) as object, "argsSchema")) {
+      throw new TypeError(`Prompt ${name} has no option \`argsSchema\`; use \`arguments\``);
+    }
     const owner = checkRegistration("prompt", name, options, get, OPTION_NAMES);
     checkName("prompt", owner, name);
     if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removePrompt(${JSON.stringify(name)})`);
@@ -245,8 +249,9 @@ function schemaArguments(
     throw new TypeError(`${owner}: \`arguments\` must be an object schema, because arguments have names`);
   }
   const named = Object.entries(Object(properties) as Readonly<Record<string, JsonSchema>>);
-  // A plain JSON Schema converts nothing, so it could never be met.
-  const other = isStandardSchema(schema) ? undefined : named.find(([, { type = "string" }]) => type !== "string");
+  const other = named.find(
+    ([name, { type = "string" }]) => ![type].flat().includes("string") && !converts(schema, name),
+  );
   if (other !== undefined) {
     const advice = "use a string, or a schema that converts strings, such as z.coerce.number()";
     throw new TypeError(`${owner}: the argument ${other[0]} is not a string, but clients send strings; ${advice}`);
@@ -264,6 +269,30 @@ function schemaArguments(
   ]);
 }
 
+interface ZodSchema {
+  readonly _zod?: {
+    readonly def: {
+      readonly type: string;
+      readonly coerce?: boolean;
+      readonly innerType?: ZodSchema;
+      readonly shape?: Readonly<Record<string, ZodSchema>>;
+    };
+  };
+}
+
+/**
+ * Whether an argument that is not a string in the JSON Schema may yet accept strings. In that of zod, z.coerce.number()
+ * looks like z.number(). The other known libraries describe the value before the conversion.
+ */
+function converts(schema: Schema, name: string): boolean {
+  if (!isStandardSchema(schema)) return false;
+  const vendor = vendorOf(schema);
+  if (vendor !== "zod") return !["arktype", "valibot"].includes(vendor);
+  let def = (schema as ZodSchema)._zod?.def.shape?.[name]?._zod?.def;
+  while (def?.innerType !== undefined && def.type !== "catch") def = def.innerType._zod?.def;
+  return def?.coerce === true || !/^(number|boolean|object|array)$/.test(def?.type ?? "");
+}
+
 /** Other libraries take an array here, so the error shows the expected form. */
 function declaredArguments(owner: string, declared: unknown = {}): readonly [string, PromptArgumentOptions][] {
   const form = 'expected { className: { description: "...", required: true } }';
@@ -273,8 +302,10 @@ function declaredArguments(owner: string, declared: unknown = {}): readonly [str
   return Object.entries(declared).map(([argument, options]) => {
     const path = `arguments.${argument}`;
     if (!isObject(options) || isStandardSchema(options)) {
-      const what = isStandardSchema(options) ? `is a schema of ${vendorOf(options)}` : "must be an object";
-      throw new TypeError(`${owner}: \`${path}\` ${what}; ${form}`);
+      const [what, or] = isStandardSchema(options)
+        ? [`is a schema of ${vendorOf(options)}`, `, or wrap them: ${objectSchemaOf(options)}`]
+        : ["must be an object", ""];
+      throw new TypeError(`${owner}: \`${path}\` ${what}; ${form}${or}`);
     }
     checkOptions(owner, options, ARGUMENT_NAMES, `${path}.`);
     return [argument, options];

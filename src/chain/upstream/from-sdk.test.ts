@@ -248,6 +248,7 @@ describe("fromSdk()", () => {
     await taken.connect(other);
     const failing: readonly [() => Closeable, RegExp][] = [
       [() => fromSdk(taken), /did not accept a connection; .*pass a function.*Already connected/s],
+      [() => fromSdk(() => taken), /did not accept a connection; the function .* must make a new server each time/],
       [() => fromSdk(() => Promise.reject(new Error("no database"))), /that makes the server failed: no database/],
       [() => fromSdk(() => ({}) as SdkServer), /must return a server of the official SDK.*, not an object/],
     ];

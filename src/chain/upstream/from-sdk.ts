@@ -43,6 +43,10 @@ const OPTIONS: OptionNames<FromSdkOptions> = /* @__PURE__ */ optionNames(
 const MAX_SESSIONS = 10_000;
 const EXPECTED = "a server of the official SDK, with `connect` and `close`";
 
+// What to do if a server does not accept a connection. A server has one at a time.
+const FROM_OBJECT = "a server object has one connection at a time; for more, pass a function to fromSdk()";
+const FROM_FUNCTION = "the function given to fromSdk() must make a new server each time it is called";
+
 /**
  * Turns a server that was written with the official SDK into a handler, for `serve`, `connect` and `chain`. A server
  * object has one session, which all callers share. A function that makes a server is called for each session.
@@ -57,7 +61,7 @@ export function fromSdk(server: SdkServer | SdkServerFactory, options: FromSdkOp
   checkOptions("fromSdk()", options, OPTIONS);
   const shared = { style: "session", description: "a server of the SDK in this process" } as const;
   if (typeof server === "function" && !("tool" in server)) {
-    const transport = async (): Promise<Transport> => new SdkConnection(await create(server));
+    const transport = async (): Promise<Transport> => new SdkConnection(await create(server), FROM_FUNCTION);
     return upstream({ ...shared, transport }, { share: "per-session", maxSessions: MAX_SESSIONS, ...options });
   }
   if (!isSdkServer(server)) {
@@ -75,7 +79,7 @@ function oneAtATime(server: SdkServer): TransportSource {
   return {
     transport: async () => {
       await last?.close();
-      return (last = new SdkConnection(server));
+      return (last = new SdkConnection(server, FROM_OBJECT));
     },
   };
 }
@@ -116,6 +120,7 @@ function describe(value: unknown): string {
 /** A connection with a server in this process. `start` connects the server, `close` closes it. */
 class SdkConnection implements Transport {
   readonly #server: SdkServer;
+  readonly #advice: string;
   readonly #gone = new AbortController();
   /** The server's side. The SDK sets its `onmessage`, `onclose` and `onerror`. */
   readonly #side: SdkTransport = {
@@ -127,8 +132,9 @@ class SdkConnection implements Transport {
   #receive: ((inbound: Inbound) => void) | undefined;
   #isConnected = false;
 
-  constructor(server: SdkServer) {
+  constructor(server: SdkServer, advice: string) {
     this.#server = server;
+    this.#advice = advice;
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
@@ -137,8 +143,7 @@ class SdkConnection implements Transport {
       await this.#server.connect(this.#side);
       this.#isConnected = true;
     } catch (cause) {
-      const advice = "a server object has one connection at a time; for more, pass a function to fromSdk()";
-      throw refused(`The server did not accept a connection; ${advice}`, cause);
+      throw refused(`The server did not accept a connection; ${this.#advice}`, cause);
     }
   }
 

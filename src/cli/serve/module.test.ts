@@ -73,6 +73,11 @@ describe("a module", () => {
     );
   });
 
+  it("with a server of the official SDK is refused with the way to serve it", async () => {
+    const file = written("export default { connect() {}, close() {}, registerTool() {} };");
+    await expect(loadHandler(file)).rejects.toThrow("official SDK; write: export default fromSdk(server)");
+  });
+
   it("whose chain has no upstreams is refused", async () => {
     const file = written("export default { use() {}, to() {} };");
     await expect(loadHandler(file)).rejects.toThrow(

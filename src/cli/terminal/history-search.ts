@@ -26,7 +26,7 @@ interface Search {
   at: number;
 }
 
-/** Adds Ctrl-R: Ctrl-R again goes on to older entries, Ctrl-G and Escape give up, and any other key uses the entry. */
+/** Adds Ctrl-R: Ctrl-R again goes on to older entries, Ctrl-G, Ctrl-C and Escape give up, and any other key uses the entry. */
 export function addHistorySearch(editor: LineEditor): void {
   const write = editor._ttyWrite.bind(editor);
   let search: Search | undefined;
@@ -56,7 +56,7 @@ export function addHistorySearch(editor: LineEditor): void {
       return find(search, 0);
     }
     if (isSearch) return find(search, search.at + 1);
-    if ((key.ctrl === true && key.name === "g") || key.name === "escape") return end(search.typed);
+    if ((key.ctrl === true && /^[cg]$/.test(key.name ?? "")) || key.name === "escape") return end(search.typed);
     if (key.name === "backspace") {
       search.query = search.query.slice(0, -1);
       return find(search, 0);

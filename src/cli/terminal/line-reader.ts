@@ -160,12 +160,16 @@ export class LineReader {
 
   #interrupt(): void {
     if (this.#options.onInterrupt()) return;
-    const isEmpty = this.#begun === "" && this.#input.line === "";
+    const editor = this.#editor;
+    const isEmpty = this.#begun === "" && editor.line === "";
+    // Goes to the last row of what was typed, and drops it.
+    editor.cursor = editor.line.length;
+    editor._refreshLine();
     process.stdout.write(isEmpty ? "\n(Ctrl-D or :quit leaves)\n" : "\n");
     this.#begun = "";
-    // Drops what was typed; `line` and `cursor` are the state of the line editor.
-    this.#input.write(null, { ctrl: true, name: "e" });
-    this.#input.write(null, { ctrl: true, name: "u" });
+    editor.line = "";
+    editor.cursor = 0;
+    editor.prevRows = 0;
     this.#input.setPrompt(this.#prompt);
     this.#input.prompt();
   }

@@ -362,6 +362,7 @@ describe("help", () => {
   it("suggests the command that was probably meant", async () => {
     const message = "There is no command tool; did you mean tools?";
     expect(await catenary(["tool"])).toMatchObject({ code: 1, out: "", err: `catenary: ${message}\n` });
+    expect((await catenary(["tools/call"])).err).toBe("catenary: There is no command tools/call; did you mean call?\n");
     const { out } = await catenary(["tool", "--json"]);
     expect(JSON.parse(out)).toEqual({ error: { kind: "usage", message } });
   });

@@ -1,0 +1,63 @@
+// The types of `catenary/client`, which the main entry exports too.
+
+export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
+export type { ConnectionErrorKind, ConnectionErrorOptions } from "../core/errors.ts";
+export type {
+  AskOptions,
+  Caller,
+  Context,
+  EnvOf,
+  EnvOption,
+  Handler,
+  LogLevel,
+  Meta,
+  Notification,
+  Params,
+  Request,
+  Result,
+  Session,
+  TaskWish,
+} from "../core/handler.ts";
+export type { ListenerErrors } from "../core/listeners.ts";
+export type { Limits } from "../jsonrpc/codec.ts";
+export type {
+  ErrorBody,
+  ErrorMessage,
+  ExactId,
+  Id,
+  Message,
+  NotificationMessage,
+  RequestMessage,
+  ResponseMessage,
+  ResultMessage,
+} from "../jsonrpc/message.ts";
+export type { ErrorKind } from "../protocol/errors.ts";
+export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/model/index.ts";
+export type * from "../protocol/model/index.ts";
+export type { Noise } from "../transport/child-process.ts";
+export type {
+  BatchItem,
+  Inbound,
+  QuietCancel,
+  ReplyOptions,
+  SendOptions,
+  Transport,
+  TransportSource,
+} from "../transport/transport.ts";
+export type { FromJsonSchema, Schema, SchemaOutput } from "../server/schema.ts";
+export type { CallOptions } from "./calls.ts";
+export type {
+  ClientRequestContext,
+  ClientRequestHandler,
+  ClientRequestHandlers,
+  FormHandler,
+  NotificationListeners,
+  Progress,
+  SampleHandler,
+  UrlHandler,
+} from "./contexts.ts";
+export type { Client, ListOptions, ToolCall, ToolName, ToolResult, ToolsOf, ToolType, ToolTypes } from "./client.ts";
+export type { Command, CommandOptions, Program } from "./command.ts";
+export type { ConnectOptions, HttpClientOptions, Target } from "./connect.ts";
+export type { ChangeEvent, ListenOptions, Subscription } from "./subscriptions.ts";
+export type { TaskHandle } from "./tasks.ts";
