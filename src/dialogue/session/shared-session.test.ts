@@ -1,13 +1,19 @@
 // One session-style server shared by several clients, on a transport that does not say to which call a request belongs:
 // no client is asked on behalf of another.
 
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { openConnection } from "../connect.ts";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { serveTransport } from "../connection.ts";
+
+const fronts: { close: () => Promise<void> }[] = [];
+// A session that is left open would try to subscribe again in the tests of other files.
+afterEach(async () => {
+  await Promise.all(fronts.splice(0).map((front) => front.close()));
+});
 
 async function openShared({ alone = false } = {}) {
   const [back, serverSide] = memoryPair();
@@ -38,7 +44,7 @@ async function openShared({ alone = false } = {}) {
   const clients = await Promise.all(
     (alone ? ["ada"] : ["ada", "bea"]).map(async () => {
       const [front, side] = memoryPair();
-      await serveTransport(opened.handler, front);
+      fronts.push(await serveTransport(opened.handler, front));
       const client = await new RawPeer(side).start();
       await client.handshake(NEWEST_SESSION.name, { roots: {} });
       return client;

@@ -273,7 +273,7 @@ describe("order", () => {
     const { peer, release, running } = await serveSample({ ordering: "sequential", mayShutDown: true });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "a" } } });
-    peer.send({ id: 1, method: "tools/list" });
+    peer.send({ id: 4, method: "tools/call", params: {} });
     peer.send({ id: 2, method: "shutdown" }, { id: 3, method: "tools/list" });
     await expect.poll(() => running.has("a")).toBe(true);
     release("a");
@@ -283,7 +283,7 @@ describe("order", () => {
       .map(({ id, error }) => [id, error === undefined]);
     expect(order).toEqual([
       [1, true],
-      [1, false],
+      [4, false],
       [2, true],
       [3, false],
     ]);
