@@ -144,15 +144,17 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
   }
 }
 
-/** O_NONBLOCK: opening a named pipe would otherwise wait for a writer. */
-const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+/** O_NONBLOCK: opening a named pipe would otherwise wait for a writer. A function, since browsers have no constants. */
+function openFlags(): number {
+  return constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+}
 
 /**
  * Reads a file that a config or a user names. Throws if it is not a regular file, since a pipe or a device may never end,
  * and if it is too long.
  */
 export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
-  const file = await open(path, OPEN_FLAGS);
+  const file = await open(path, openFlags());
   try {
     const bytes = bufferFor(path, await file.stat(), maxBytes);
     let length = 0;
@@ -166,7 +168,7 @@ export async function readBounded(path: string, maxBytes: number): Promise<Buffe
 }
 
 export function readBoundedSync(path: string, maxBytes: number): Buffer {
-  const file = openSync(path, OPEN_FLAGS);
+  const file = openSync(path, openFlags());
   try {
     const bytes = bufferFor(path, fstatSync(file), maxBytes);
     let length = 0;
