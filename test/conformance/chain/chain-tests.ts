@@ -24,7 +24,7 @@ import { WAIT_MS } from "../../support/waiting.ts";
 
 const RUN_TIMEOUT_MS = 920_000;
 /** What the gateway prints when it receives SIGTERM. */
-const SHUTTING_DOWN = "catenary: shutting down; ";
+const NOTICE = /^(?:catenary: shutting down; |No token is required: )/;
 /** What the middleware pin says about the items that the suite adds while it runs. */
 const HELD = /^catenary: warning: The (?:tool|prompt) "test_temporary_/;
 
@@ -138,7 +138,7 @@ class GatewayProcess {
     await this.#server?.stop();
     if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
     const lines = [...(gateway?.err.split("\n") ?? []), ...(this.#server?.stderrLines ?? [])];
-    return { code, stderr: lines.filter((line) => line !== "" && !line.startsWith(SHUTTING_DOWN) && !HELD.test(line)) };
+    return { code, stderr: lines.filter((line) => line !== "" && !NOTICE.test(line) && !HELD.test(line)) };
   }
 }
 
