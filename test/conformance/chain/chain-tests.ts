@@ -23,7 +23,7 @@ import { countMet, Suite, type Outcome, type Results } from "../suite.ts";
 import { WAIT_MS } from "../../support/waiting.ts";
 
 const RUN_TIMEOUT_MS = 920_000;
-/** What the gateway prints when it receives SIGTERM. */
+/** What the gateway prints beside errors: at its start, and when it receives SIGTERM. */
 const NOTICE = /^(?:catenary: shutting down; |No token is required: )/;
 /** What the middleware pin says about the items that the suite adds while it runs. */
 const HELD = /^catenary: warning: The (?:tool|prompt) "test_temporary_/;
