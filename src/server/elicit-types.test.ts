@@ -18,7 +18,7 @@ it("types the answer by a literal JSON Schema", async () => {
         required: ["name"],
       },
     });
-    if (answer.action !== "accept") return "nobody";
+    if (answer.action !== "accept") return "declined";
     expectTypeOf(answer.content).toEqualTypeOf<{ name: string; age?: number; role?: "user" | "admin" }>();
     return answer.content.name.toUpperCase();
   });

@@ -156,7 +156,7 @@ it.each([NEWEST.name, NEWEST_SESSION.name])("passes questions and progress on, i
       message: "Your name?",
       requestedSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
     });
-    return answer.action === "accept" ? `Hello ${answer.content?.["name"]}` : "nobody";
+    return answer.action === "accept" ? `Hello ${answer.content?.["name"]}` : "declined";
   });
   gateway = chain(search()).to(server);
   await using connection = await connectInMemory(gateway, {

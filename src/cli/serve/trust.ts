@@ -28,7 +28,7 @@ type Approved = Readonly<Record<string, unknown>>;
 const MAX_APPROVED = 1_000;
 
 /**
- * Resolves to the text of the config to load; undefined if nobody was asked. Throws a UsageError if the user does not want
+ * Resolves to the text of the config to load; undefined if the user was not asked. Throws a UsageError if the user does not want
  * the config. `isApproved`: the user has given --yes.
  */
 export async function confirmConfig(path: string, isApproved: boolean): Promise<string | undefined> {
