@@ -131,6 +131,29 @@ describe("a call from code", () => {
     expect(cut.content).toEqual([{ type: "text", text: "=> '[image/png, 0.1 kB; not whole, so not shown]'" }]);
   });
 
+  it.each([
+    // What is kept of the output, and of a value, has 1,000,000 characters.
+    ["process.stdout.write(png(999_996)); 1", "[image/png, 750.0 kB; shown below]\n=> 1"],
+    ["process.stdout.write(png(1_000_000)); 1", "[image/png, 750.0 kB; shown below]\n=> 1"],
+    [
+      "process.stdout.write(png(1_000_004)); 1",
+      "[image/png, 750.0 kB; not whole, so not shown]\n[4 of 50 characters left out here; the first 46 are",
+    ],
+    ["png(999_996)", "=> '[image/png, 750.0 kB; shown below]'"],
+    ["png(1_000_000)", "=> '[image/png, 750.0 kB; shown below]'"],
+    ["png(1_000_004)", "=> '[image/png, 750.0 kB; not whole, so not shown]'... 4 more characters"],
+    ["({ data: png(1_000_000) })", "=> {\n  data: '[image/png, 750.0 kB; not whole, so not shown]... [cut at"],
+    // Node cuts strings in what console.log prints at 10,000 characters.
+    ["console.log([png(10_000)]); 1", "[\n  '[image/png, 7.5 kB; shown below]'\n]\n=> 1"],
+    ["console.log([png(10_004)]); 1", "[\n  '[image/png, 7.5 kB; not whole, so not shown]'... 4 more characters\n]"],
+  ])("shows %s only if it is whole", async (code, text) => {
+    const { run } = await start(notes());
+    await run("globalThis.png = (length) => 'iVBORw0KGgo'.padEnd(length, 'A'); 1");
+    const { content } = await run(code);
+    expect(content[0]?.text?.slice(0, text.length)).toBe(text);
+    expect(content.length).toBe(text.includes("shown below") ? 2 : 1);
+  });
+
   it("returns a text that was too long for the result, by its number", async () => {
     const { run } = await start(notes(), { limits: { valueChars: 1_000 } });
     const { content } = await run("'x'.repeat(3_000) + 'needle' + 'y'.repeat(3_000)");

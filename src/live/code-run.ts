@@ -128,11 +128,11 @@ export class CodeRun implements EvaluationRun {
     this.#slots.releaseAll();
   }
 
-  takeMedia(text: string): string {
+  takeMedia(text: string, isTruncated: boolean): string {
     const dataOf = (block: ContentBlock): unknown => (block as { readonly data?: unknown }).data;
     // The code may have shown it already.
     const isShown = (block: ContentBlock): boolean => this.#shown.some((one) => dataOf(one) === dataOf(block));
-    return takeMedia(text, (block) => isShown(block) || this.#keep(block));
+    return takeMedia(text, isTruncated, (block) => isShown(block) || this.#keep(block));
   }
 
   outputCall(number: number): string {

@@ -95,8 +95,8 @@ export interface EvaluationHooks {
 }
 
 export interface EvaluationRun extends RunPeer {
-  /** Takes images out of what the code has printed, to be shown beside it. */
-  takeMedia(text: string): string;
+  /** Takes images out of what the code has printed, to be shown beside it. `isTruncated`: its end is missing. */
+  takeMedia(text: string, isTruncated: boolean): string;
   /** How code reads a text that was cut. */
   outputCall(number: number): string;
   /**
@@ -254,8 +254,16 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
 
 /** Only other tools could use the handles of values. */
 function forCodeMode({ handles: _handles, ...evaluation }: EvaluationRecord, peer: EvaluationRun): EvaluationRecord {
-  const values = evaluation.values.map((value) => peer.takeMedia(value));
-  return { ...evaluation, values, stdout: peer.takeMedia(evaluation.stdout) };
+  const { values, stdout, truncated } = evaluation;
+  const total = truncated.stdout;
+  const shown = peer.takeMedia(stdout, total !== false);
+  return {
+    ...evaluation,
+    values: values.map((value) => peer.takeMedia(value, false)),
+    stdout: shown,
+    // What the notes say is not left out.
+    truncated: { ...truncated, stdout: total === false ? false : total - stdout.length + shown.length },
+  };
 }
 
 /** The definition of a tool that evaluates code, as it is listed. */
