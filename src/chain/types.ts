@@ -16,23 +16,7 @@ export type {
 } from "./upstream/options.ts";
 export type { FromSdkOptions, SdkServer, SdkServerFactory, SdkTransport } from "./upstream/from-sdk.ts";
 export type { Upstream } from "./upstream/upstream.ts";
-export type {
-  AskOptions,
-  Caller,
-  Context,
-  EnvOf,
-  EnvOption,
-  Handler,
-  LogLevel,
-  Meta,
-  Middleware,
-  Notification,
-  Params,
-  Request,
-  Result,
-  Session,
-  TaskWish,
-} from "../core/handler.ts";
+export type * from "../core/handler-types.ts";
 export type { NamesOption } from "./router/names.ts";
 export type { SelectPart, UpstreamNaming } from "./router/naming.ts";
 export type * from "../protocol/model/index.ts";

@@ -2,22 +2,7 @@
 
 export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
 export type { ConnectionErrorKind, ConnectionErrorOptions } from "../core/errors.ts";
-export type {
-  AskOptions,
-  Caller,
-  Context,
-  EnvOf,
-  EnvOption,
-  Handler,
-  LogLevel,
-  Meta,
-  Notification,
-  Params,
-  Request,
-  Result,
-  Session,
-  TaskWish,
-} from "../core/handler.ts";
+export type * from "../core/handler-types.ts";
 export type { ListenerErrors } from "../core/listeners.ts";
 export type { Limits } from "../jsonrpc/codec.ts";
 export type {

@@ -2,23 +2,7 @@
 
 export type { BearerOptions } from "../auth/bearer/bearer.ts";
 export type { AuthError, Authenticator, Credentials, Identity } from "../core/authentication.ts";
-export type {
-  AskOptions,
-  Caller,
-  Context,
-  EnvOf,
-  EnvOption,
-  Handler,
-  LogLevel,
-  Meta,
-  Middleware,
-  Notification,
-  Params,
-  Request,
-  Result,
-  Session,
-  TaskWish,
-} from "../core/handler.ts";
+export type * from "../core/handler-types.ts";
 export type {
   CompactJWSHeaderParameters,
   FlattenedJWSInput,

@@ -1,21 +1,7 @@
 // The subpath `catenary/middleware`: the built-in middleware.
 
-export type {
-  ClientCapabilities,
-  AskOptions,
-  Caller,
-  Context,
-  Handler,
-  LogLevel,
-  Meta,
-  Middleware,
-  Notification,
-  Params,
-  Request,
-  Result,
-  Session,
-  TaskWish,
-} from "../../core/handler.ts";
+export type { ClientCapabilities } from "../../core/handler.ts";
+export type * from "../../core/handler-types.ts";
 export { audit, type AuditOptions } from "./audit.ts";
 export { authorize, type AuthorizedItem, type AuthorizeOptions, type AuthorizeRule } from "./authorize.ts";
 export { breaker, type BreakerOptions } from "./breaker.ts";

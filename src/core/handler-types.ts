@@ -1,0 +1,20 @@
+// The types of handlers and middleware that the entries `catenary`, `catenary/server`, `catenary/client`, `catenary/chain`
+// and `catenary/middleware` export.
+
+export type {
+  AskOptions,
+  Caller,
+  Context,
+  EnvOf,
+  EnvOption,
+  Handler,
+  LogLevel,
+  Meta,
+  Middleware,
+  Notification,
+  Params,
+  Request,
+  Result,
+  Session,
+  TaskWish,
+} from "./handler.ts";
