@@ -22,6 +22,7 @@ export const ISOLATED = [
   "src/chain/router/subscription-retry.test.ts",
   "src/chain/router/subscriptions.test.ts",
   "src/chain/router/upstream-view.test.ts",
+  "src/chain/upstream/hanging-transport.test.ts",
   "src/cli/terminal/prompter.test.ts",
   "src/client/calls.test.ts",
   "src/client/subscriptions.test.ts",

@@ -29,7 +29,13 @@ import { checkParams } from "../protocol/params.ts";
 import { Cache } from "../protocol/result-cache.ts";
 import { isVendorMethod, knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import { Client, type ToolsOf } from "./client.ts";
-import { isTransportSource, type Transport, type TransportSource } from "../transport/transport.ts";
+import {
+  isTransportSource,
+  type LateParts,
+  type NamedTransportSource,
+  type Transport,
+  type TransportSource,
+} from "../transport/transport.ts";
 import { cancelled } from "./calls.ts";
 import { ClientRequests, Contexts, type ClientRequestHandlers, type NotificationListeners } from "./contexts.ts";
 import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
@@ -47,7 +53,13 @@ interface LocalOptions {
 async function openHandler(target: Handler, { defaultContext, timeouts }: LocalOptions): Promise<ServerConnection> {
   const connection = new LocalConnection(target, { ...DEFAULT_TIMEOUTS, ...timeouts });
   const handler: Handler = (request, context) => connection.handle(request, context);
-  const discovered = await handler({ method: "server/discover", params: {} }, defaultContext);
+  let discovered: Result;
+  try {
+    discovered = await handler({ method: "server/discover", params: {} }, defaultContext);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
   return {
     handler,
     revision: NEWEST,
@@ -286,9 +298,12 @@ export async function openTarget(
   if (typeof target !== "object" || target === null) throw new TypeError(TARGETS);
   if (isUnfinishedChain(target)) throw new TypeError(`connect(): ${NO_UPSTREAM}`);
   if (isCommand(target)) return openCommand(target, options, connecting);
+  const opening = { ...connecting, closeTimeoutMs: CLOSE_TIMEOUT_MS };
   if (isTransportSource(target)) {
-    const { style = connecting.style } = target;
-    return { opened: await openConnection(() => transportFrom(target), { ...connecting, ...defined({ style }) }) };
+    const { style = connecting.style, lateParts = LATE_PARTS }: NamedTransportSource = target;
+    return {
+      opened: await openConnection(() => transportFrom(target), { ...opening, lateParts, ...defined({ style }) }),
+    };
   }
   if (typeof target.start !== "function" || typeof target.send !== "function") {
     throw new TypeError(TARGETS);
@@ -304,8 +319,16 @@ export async function openTarget(
       cause: failure,
     });
   };
-  return { opened: await openConnection(useOnce, connecting) };
+  return { opened: await openConnection(useOnce, { ...opening, lateParts: LATE_PARTS }) };
 }
+
+/** How long to wait until a transport of the user is closed. The gateway waits as long for all its upstreams. */
+const CLOSE_TIMEOUT_MS = 10_000;
+
+const LATE_PARTS: LateParts = {
+  opening: "The function `transport` did not resolve",
+  starting: "`start` of the transport did not resolve",
+};
 
 const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler or a transport";
 

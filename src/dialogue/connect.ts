@@ -3,13 +3,13 @@
 // the handshake of a session follows. A server that answers the handshake is in a session, whatever else it answers. If
 // it closes the connection because of the probe, we connect once more, without the probe.
 
-import { ignoreRejection, within } from "../core/async.ts";
+import { attempt, ignoreRejection, MAX_DELAY_MS, within, withTimeout } from "../core/async.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
-import type { Transport } from "../transport/transport.ts";
+import type { LateParts, Transport } from "../transport/transport.ts";
 import { Peer, type PeerListener, type Timeouts } from "./calls/peer.ts";
 import { SessionBack } from "./session/back.ts";
 import type { SessionOptions } from "./session/handshake.ts";
@@ -27,8 +27,12 @@ export interface ServerConnectionOptions extends SessionOptions {
   readonly probeTimeoutMs?: number;
   /** Resolves when a program has written something, so it has started. Without it, the server runs already. */
   readonly firstOutput?: () => Promise<void> | undefined;
-  /** How long to wait for the first answer once the style is clear. */
+  /** How long a transport may take to open and start, and then the first answer once the style is clear; 0: no limit. */
   readonly startTimeoutMs?: number;
+  /** For a transport that may never close: how long to wait for it if `close` gets no budget. */
+  readonly closeTimeoutMs?: number;
+  /** What errors say of a transport that does not open or start in time. */
+  readonly lateParts?: LateParts;
 }
 
 /** A connected server. */
@@ -58,13 +62,14 @@ export async function openConnection(
   options: ServerConnectionOptions,
 ): Promise<ServerConnection> {
   const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
-  const { probeTimeoutMs = PROBE_TIMEOUT_MS, startTimeoutMs = START_TIMEOUT_MS } = options;
+  const { probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
+  const startTimeoutMs = startLimitMs(options);
   const isSessionFirst = (wanted?.style ?? options.style) === "session";
-  let peer = await startPeer(await connect(), options);
+  let peer = await openPeer(connect, options);
   const reopenIfClosed = async (failure: ConnectionError): Promise<void> => {
     if (failure.kind !== "closed") return;
     await peer.close().catch(() => undefined);
-    peer = await startPeer(await connect(failure), options);
+    peer = await openPeer(() => connect(failure), options);
   };
   const tryStateless = (ms: number): Promise<ProbeResult> => probe(peer, options, wanted ?? NEWEST, ms);
   try {
@@ -99,6 +104,49 @@ const PROBE_REFUSED: ReadonlySet<string> = new Set(["closed"]);
 
 /** The kinds of errors with which the handshake fails if the server does not support sessions. */
 const NO_HANDSHAKE: ReadonlySet<string> = new Set(["protocol", "timeout", "closed"]);
+
+/** setTimeout fires at once if the delay is infinite. */
+function startLimitMs({ startTimeoutMs = START_TIMEOUT_MS }: ServerConnectionOptions): number {
+  return startTimeoutMs === 0 ? MAX_DELAY_MS : startTimeoutMs;
+}
+
+const LATE_PARTS: LateParts = { opening: "The transport was not opened", starting: "The server was not started" };
+
+/** Opens and starts a transport, within the start timeout. A transport that opens or starts later than that is closed. */
+async function openPeer(
+  connect: () => Transport | Promise<Transport>,
+  options: ServerConnectionOptions,
+): Promise<Peer> {
+  const { lateParts = LATE_PARTS, defaultContext, timeouts, closeTimeoutMs } = options;
+  const { signal } = defaultContext;
+  const limitMs = startLimitMs(options);
+  const begin = performance.now();
+  const inTime = <T>(work: () => Promise<T>, late: string): Promise<T> => {
+    const leftMs = Math.max(0, limitMs - (performance.now() - begin));
+    const advice = "a slow one needs a longer `startTimeoutMs`";
+    return withTimeout(leftMs, signal, work, `${late} in ${limitMs} ms; ${advice}`);
+  };
+  const opening = attempt(async () => connect());
+  let transport: Transport;
+  try {
+    transport = await inTime(() => opening, lateParts.opening);
+  } catch (error) {
+    void ignoreRejection(opening.then((late) => late.close(0)));
+    throw error;
+  }
+  const peer = new Peer(transport, timeouts, closeTimeoutMs);
+  const starting = attempt(() => peer.start());
+  try {
+    await inTime(() => starting, lateParts.starting);
+  } catch (error) {
+    void ignoreRejection(starting.then(() => peer.close(0)));
+    // Only who closes the connection waits until it is closed.
+    const closing = ignoreRejection(peer.close(signal.aborted ? undefined : 0));
+    if (signal.aborted) await closing.catch(() => undefined);
+    throw error;
+  }
+  return peer;
+}
 
 export async function startPeer(transport: Transport, options: ServerConnectionOptions): Promise<Peer> {
   const peer = new Peer(transport, options.timeouts);

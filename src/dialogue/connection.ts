@@ -1,6 +1,7 @@
 // Serves one connection to a client, in both styles at once: each request shows its own style. This file handles the
 // life of the connection (calls in flight, batches, ordering, shutdown). The fronts interpret the messages.
 
+import { attempt, within } from "../core/async.ts";
 import type { Handler } from "../core/handler.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import {
@@ -71,6 +72,8 @@ export interface ServedConnection {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** How long to wait until the transport is closed. */
+const CLOSE_TIMEOUT_MS = 10_000;
 /** How many of a client's notifications wait or run at once. */
 const MAX_NOTIFICATIONS = 1_000;
 
@@ -292,7 +295,10 @@ class Connection implements ServedConnection {
     await this.#inFlight.settled(SETTLE_MS);
     this.#parkedCalls.close();
     this.#session.close(reason);
-    await this.#transport.close().catch(() => undefined);
+    await within(
+      CLOSE_TIMEOUT_MS,
+      attempt(() => this.#transport.close()),
+    ).catch(() => undefined);
     this.#markClosed();
   }
 }

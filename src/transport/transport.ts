@@ -15,7 +15,7 @@ export interface Transport {
    * whose requests have a response of their own, such as stateless HTTP, resolves a request with that response.
    */
   send(message: Message | readonly Message[], options?: SendOptions): Promise<ResponseMessage | void>;
-  /** `budgetMs` limits how long closing may take. */
+  /** Ends the connection, also one that is still starting. `budgetMs` limits how long that may take. */
   close(budgetMs?: number): Promise<void>;
 }
 
@@ -26,6 +26,17 @@ export interface TransportSource {
   readonly style?: "session" | "stateless" | undefined;
   /** What it leads to, for errors and `status()`. Must not be secret. Default: "a transport". */
   readonly description?: string | undefined;
+}
+
+/** What errors say of a part that did not resolve in time: "The transport was not opened". */
+export interface LateParts {
+  readonly opening: string;
+  readonly starting: string;
+}
+
+/** A source that is made here, with errors of its own. */
+export interface NamedTransportSource extends TransportSource {
+  readonly lateParts?: LateParts;
 }
 
 export function isTransportSource(target: object): target is TransportSource {

@@ -3,6 +3,7 @@
 
 import type { Command } from "../../client/command.ts";
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
+import { MAX_DELAY_MS } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
@@ -77,7 +78,7 @@ export function createPool(
     maxSessions,
     restart: isProgram ? (restart ?? {}) : undefined,
     startFailures: isProgram ? new RestartPolicy(restart) : undefined,
-    startWaitMs: startTimeoutMs ?? START_WAIT_MS,
+    startWaitMs: startTimeoutMs === 0 ? MAX_DELAY_MS : (startTimeoutMs ?? START_WAIT_MS),
     forwardHeaders: options.forwardHeaders,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,

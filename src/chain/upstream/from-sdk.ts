@@ -1,12 +1,13 @@
 // `fromSdk()`: a server written with the official TypeScript SDK as a handler. It is an upstream whose transports lead
 // to the server in this process. Only the shape of the server is known here, so the SDK is not a dependency.
 
+import { attempt } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { decode, encode, faultText } from "../../jsonrpc/codec.ts";
 import { type Id, isId, type Message } from "../../jsonrpc/message.ts";
-import type { Inbound, Transport, TransportSource } from "../../transport/transport.ts";
+import type { Inbound, NamedTransportSource, Transport, TransportSource } from "../../transport/transport.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { upstream, type Upstream } from "./upstream.ts";
 
@@ -59,10 +60,10 @@ const FROM_FUNCTION = "the function given to fromSdk() must make a new server ea
  */
 export function fromSdk(server: SdkServer | SdkServerFactory, options: FromSdkOptions = {}): Upstream {
   checkOptions("fromSdk()", options, OPTIONS);
-  const shared = { style: "session", description: "a server of the SDK in this process" } as const;
   if (typeof server === "function" && !("tool" in server)) {
     const transport = async (): Promise<Transport> => new SdkConnection(await create(server), FROM_FUNCTION);
-    return upstream({ ...shared, transport }, { share: "per-session", maxSessions: MAX_SESSIONS, ...options });
+    const source = sourceOf(transport, "The function given to fromSdk() did not make a server");
+    return upstream(source, { share: "per-session", maxSessions: MAX_SESSIONS, ...options });
   }
   if (!isSdkServer(server)) {
     throw new TypeError(`fromSdk() takes ${EXPECTED}, or a function that makes one, not ${describe(server)}`);
@@ -70,17 +71,21 @@ export function fromSdk(server: SdkServer | SdkServerFactory, options: FromSdkOp
   if (options.share !== undefined && options.share !== "shared") {
     throw new TypeError("fromSdk(): a server object has one session; for `share`, pass a function that makes a server");
   }
-  return upstream({ ...shared, ...oneAtATime(server) }, { idleMs: 0, ...options, share: "shared" });
+  const source = sourceOf(oneAtATime(server), "`close` of the server did not end its last connection");
+  return upstream(source, { idleMs: 0, ...options, share: "shared" });
+}
+
+function sourceOf(transport: TransportSource["transport"], opening: string): NamedTransportSource {
+  const lateParts = { opening, starting: "`connect` of the server did not resolve" };
+  return { style: "session", description: "a server of the SDK in this process", transport, lateParts };
 }
 
 /** A server object can be connected again when its last connection has ended. */
-function oneAtATime(server: SdkServer): TransportSource {
+function oneAtATime(server: SdkServer): () => Promise<Transport> {
   let last: SdkConnection | undefined;
-  return {
-    transport: async () => {
-      await last?.close();
-      return (last = new SdkConnection(server, FROM_OBJECT));
-    },
+  return async () => {
+    await last?.close().catch(() => undefined);
+    return (last = new SdkConnection(server, FROM_OBJECT));
   };
 }
 
@@ -130,7 +135,8 @@ class SdkConnection implements Transport {
     close: async () => this.#end(),
   };
   #receive: ((inbound: Inbound) => void) | undefined;
-  #isConnected = false;
+  #connecting: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(server: SdkServer, advice: string) {
     this.#server = server;
@@ -139,9 +145,9 @@ class SdkConnection implements Transport {
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
     this.#receive = receive;
+    this.#connecting = attempt(() => this.#server.connect(this.#side));
     try {
-      await this.#server.connect(this.#side);
-      this.#isConnected = true;
+      await this.#connecting;
     } catch (cause) {
       throw refused(`The server did not accept a connection; ${this.#advice}`, cause);
     }
@@ -161,8 +167,17 @@ class SdkConnection implements Transport {
     for (const single of Array.isArray(copy) ? copy : [copy]) queueMicrotask(() => this.#deliver(single));
   };
 
-  async close(): Promise<void> {
-    if (!this.#isConnected || this.#gone.signal.aborted) return;
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  /** A server that still connects is closed when it has connected, since it may have another connection until then. */
+  async #close(): Promise<void> {
+    const isConnected = await this.#connecting?.then(
+      () => true,
+      () => false,
+    );
+    if (isConnected !== true || this.#gone.signal.aborted) return;
     try {
       await this.#server.close();
     } finally {

@@ -2,7 +2,7 @@
 // `share: "per-request"`. A session that belongs to one client ends with it; the others end when they are idle. Limits
 // the number of sessions.
 
-import { forwardAbort, Semaphore, unref } from "../../core/async.ts";
+import { forwardAbort, ignoreRejection, Semaphore, unref } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { shareOfOne } from "../../core/budgets.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
@@ -63,7 +63,7 @@ export class UpstreamPool {
   /** For each subscription, a function that moves it if its caller has another session now. */
   readonly #subscribers = new Set<() => void>();
   /** Sessions that are closing; their processes may still run. */
-  readonly #leaving = new Set<Promise<void>>();
+  readonly #leaving = new Set<UpstreamSession>();
   /** Whether the upstream has been seen to send requests to its clients. */
   #asks = false;
   /** The restarts of sessions that have ended. */
@@ -295,7 +295,8 @@ export class UpstreamPool {
 
   async close(budgetMs?: number): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#all().map((session) => session.close(budgetMs)), ...this.#leaving]);
+    // The budget also limits a close that has begun.
+    await Promise.all([...this.#all(), ...this.#leaving].map((session) => session.close(budgetMs)));
   }
 
   /** Ends the session of a client that has left. A stateless client may end a subscription and stay. */
@@ -322,9 +323,8 @@ export class UpstreamPool {
     if (key === undefined) return;
     this.#sessions.delete(key);
     this.#pastRestarts += session.supervisor.recovery.count;
-    const leaving = session.close().catch(() => undefined);
-    this.#leaving.add(leaving);
-    void leaving.then(() => this.#leaving.delete(leaving));
+    this.#leaving.add(session);
+    void ignoreRejection(session.close().finally(() => this.#leaving.delete(session)));
   }
 
   #all(): UpstreamSession[] {

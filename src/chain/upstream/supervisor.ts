@@ -189,7 +189,8 @@ export class Supervisor {
     const { startWaitMs, name } = this.#options;
     const starting = this.#starting;
     const late = `The upstream ${name} has not answered in ${startWaitMs} ms and is still starting; try again later`;
-    return withTimeout(startWaitMs, signal, () => starting, late);
+    // A start that is aborted may take a while to end.
+    return withTimeout(startWaitMs, signal, () => abortable(this.#closed.signal, starting), late);
   }
 
   /** Waits for a connection that another caller opens. */

@@ -2,7 +2,7 @@
 // progress to their calls, sends cancellations, and fails all pending calls when the connection closes. The backs
 // (session/back.ts, stateless/back.ts) interpret the messages.
 
-import { attempt, ignoreRejection, onAbort, ref, unref } from "../../core/async.ts";
+import { attempt, ignoreRejection, onAbort, ref, unref, within } from "../../core/async.ts";
 import { isCancelled, onCancel } from "../../core/cancel.ts";
 import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -242,14 +242,17 @@ export class Peer {
   listener: PeerListener = BEFORE_NEGOTIATION;
   readonly #transport: Transport;
   readonly #timeouts: Timeouts;
+  readonly #closeTimeoutMs: number | undefined;
   readonly #watchers = new Set<(reason: ConnectionError) => void>();
   /** Abandoned calls whose answer is still awaited. */
   readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Abandonment>();
   #closed: ConnectionError | undefined;
 
-  constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
+  /** `closeTimeoutMs`: for a transport that may never close. The others limit the time themselves. */
+  constructor(transport: Transport, timeouts: Partial<Timeouts> = {}, closeTimeoutMs?: number) {
     this.#transport = transport;
     this.#timeouts = { ...DEFAULT_TIMEOUTS, ...timeouts };
+    this.#closeTimeoutMs = closeTimeoutMs;
   }
 
   start(): Promise<void> {
@@ -258,7 +261,9 @@ export class Peer {
 
   async close(budgetMs?: number): Promise<void> {
     this.#finish(new ConnectionError("closed", "The connection was closed"));
-    await this.#transport.close(budgetMs);
+    const closing = attempt(() => this.#transport.close(budgetMs));
+    const limitMs = this.#closeTimeoutMs;
+    await (limitMs === undefined ? closing : within(budgetMs ?? limitMs, closing));
   }
 
   /** Sends a request. `params` is a function of the id, because progress tokens are made from it. */
