@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { checkConfig } from "./load.ts";
-import { isOwnUrl } from "./self-calls.ts";
+import { isOwnEntry, isOwnUrl } from "./self-calls.ts";
 
 const check = async (servers: object, more: object = {}): Promise<string[]> =>
   (await checkConfig(JSON.stringify({ mcpServers: servers, ...more }), "/home/ada/catenary.json")).map(
@@ -59,6 +59,19 @@ it.each([
   [{ command: "catenary", args: ["serve", "--live", "js"] }],
   [{ command: "catenary", args: ["serve"], cwd: "/" }],
   [{ command: "cat", args: ["serve", "catenary.json"] }],
+  [{ command: "catenary", args: ["run", "--", "npx", "notes-mcp", "serve", "catenary.json"] }],
 ])("a command that serves something else is not: %j", async (me) => {
   expect((await check({ me })).filter((text) => text.startsWith("error"))).toEqual([]);
+});
+
+it("`catenary run` starts us with a URL, and another server with a command", () => {
+  for (const program of [["catenary"], ["npx", "-y", "catenary"], ["node", "/opt/catenary/dist/cli/main.js"]]) {
+    const [command, ...args] = program;
+    expect(isOwnEntry({ command, args: [...args, "run", "http://127.0.0.1:3000/mcp"] })).toBe(true);
+    expect(isOwnEntry({ command, args: [...args, "serve"] })).toBe(true);
+    expect(isOwnEntry({ command, args: [...args, "run", "--", "npx", "notes-mcp"] })).toBe(false);
+    expect(isOwnEntry({ command, args: [...args, "run", "--log", "--", "catenary", "serve"] })).toBe(false);
+  }
+  expect(isOwnEntry({ command: "npx", args: ["notes-mcp"] })).toBe(false);
+  expect(isOwnEntry({})).toBe(false);
 });

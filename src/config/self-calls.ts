@@ -19,11 +19,19 @@ export interface Address {
 
 const DEFAULT_PORT = 3000;
 
-/** Whether an entry of a client starts us. */
+/** Whether an entry of a client starts us. With `run -- COMMAND`, it starts another server. */
 export function isOwnEntry(entry: unknown): boolean {
-  const [first = "", second = "", ...rest] = wordsOf(entry);
+  const words = ownArguments(entry);
+  return words !== undefined && !(words[0] === "run" && words.includes("--"));
+}
+
+/** The arguments that the command of an entry gives to us; undefined if it starts another program. */
+function ownArguments(entry: unknown): string[] | undefined {
+  const words = wordsOf(entry);
   const isOwn = (word: string): boolean => basename(word) === "catenary" || /[/\\]cli[/\\]main\.js$/.test(word);
-  return isOwn(first) || isOwn(second) || (basename(first) === "npx" && [second, ...rest].includes("catenary"));
+  const isOfNpx = basename(words[0] ?? "") === "npx" && words.includes("catenary");
+  const at = isOfNpx ? words.indexOf("catenary") : words.slice(0, 2).findIndex(isOwn);
+  return at === -1 ? undefined : words.slice(at + 1);
 }
 
 function wordsOf(entry: unknown): string[] {
@@ -37,7 +45,7 @@ const VALUE_OPTIONS = new Set(["--http", "--path", "--allow-host", "--allow-orig
 
 /** Whether the command of an entry serves this config: `catenary serve FILE` or `catenary up FILE`. */
 function servesConfig(entry: { readonly cwd?: unknown }, config: string): boolean {
-  const words = wordsOf(entry);
+  const words = ownArguments(entry) ?? [];
   const at = words.findIndex((word) => word === "serve" || word === "up");
   if (at === -1 || !isOwnEntry(entry) || words.includes("--live")) return false;
   const given = words.slice(at + 1).filter((word, index, all) => !VALUE_OPTIONS.has(all[index - 1] ?? ""));
