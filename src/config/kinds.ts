@@ -139,31 +139,37 @@ export const program: read.Reader<string> = read.reader(programString.schema, (c
   return /[/\\]/.test(found) ? read.resolvePath(cursor.context, found) : found;
 });
 
-/** An argument. No shell expands it. */
-const argument: read.Reader<string> = read.reader(read.anyString.schema, (cursor) => {
-  if (cursor.kind === "string" && String(cursor.value).startsWith("~/")) {
-    cursor.warn("~ is not expanded in an argument", "write ${userHome} instead of ~");
-  }
-  return filledIn(cursor);
-});
-
 /** Programs whose first argument is a file to run. */
-const INTERPRETERS: ReadonlySet<string> = new Set([
-  "node",
-  "bun",
-  "tsx",
-  "ts-node",
-  "python",
-  "python3",
-  "ruby",
-  "php",
-]);
+const INTERPRETER = /^(?:node|bun|tsx|ts-node|python[\d.]*|ruby|perl|php)(?:\.exe)?$/;
+const SHELL = /^(?:ba|da|k|z)?sh(?:\.exe)?$/;
+
+export function isInterpreter(program: string): boolean {
+  return INTERPRETER.test(basename(program)) || isShell(program);
+}
+
+/** Shells run the argument after an option such as `-c` or `-lc`. */
+export const SHELL_CODE: RegExp = /^-[a-z]*c$/;
+
+export function isShell(program: string): boolean {
+  return SHELL.test(basename(program));
+}
+
+/** Warns of what a shell would expand in arguments, except where a shell gets them as code. */
+function checkArguments(cursor: read.Cursor, file: string, args: readonly string[]): void {
+  for (const [at, arg] of (cursor.get("args")?.items() ?? []).entries()) {
+    if (isShell(file) && SHELL_CODE.test(args[at - 1] ?? "")) continue;
+    if (arg.kind === "string" && String(arg.value).startsWith("~/")) {
+      arg.warn("~ is not expanded in an argument", "write ${userHome} instead of ~");
+    }
+    warnOfPlaceholder(arg);
+  }
+}
 
 /** Checks that the file exists which an interpreter is to run. Only a first argument is sure to be one. */
 function checkScript(cursor: read.Cursor, file: string, args: readonly string[], folder: string): void {
   const [first] = cursor.get("args")?.items() ?? [];
   const [script = ""] = args;
-  if (first === undefined || !INTERPRETERS.has(basename(file)) || !/^[^-].*\.[a-z]{2,3}$/.test(script)) return;
+  if (first === undefined || !isInterpreter(file) || !/^[^-].*\.[a-z]{2,3}$/.test(script)) return;
   const { secrets, isPending } = read.scanStrings(first);
   if (isPending) return;
   const isSecret = secrets.length > 0;
@@ -212,7 +218,7 @@ export const command: UpstreamKind = defineKind(
       "A program to start, an MCP server on stdio. A name is looked up on the PATH; a path is relative to this file.",
     ),
     args: read
-      .arrayOf(argument, 'an array of strings, such as ["-y", "notes-mcp"]')
+      .arrayOf(read.anyString, 'an array of strings, such as ["-y", "notes-mcp"]')
       .describe("The arguments of the command."),
     env,
     cwd,
@@ -226,6 +232,7 @@ export const command: UpstreamKind = defineKind(
     purpose: "a program to start",
     read({ command: file, args = [], env: own = {}, cwd: folder, envFile }, cursor) {
       if (file === undefined) return undefined;
+      checkArguments(cursor, file, args);
       checkScript(cursor, file, args, folder ?? cursor.context.folder);
       const target = { command: file, args, env: own, cwd: folder ?? cursor.context.folder };
       const settings = { ...target, ...defined({ envFile }) };

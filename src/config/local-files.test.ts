@@ -3,7 +3,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { pathToFileURL } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadConfigText } from "./load.ts";
 import { digestFiles } from "./local-files.ts";
 
@@ -25,14 +26,16 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-async function digest(): Promise<string> {
-  const mcpServers = {
-    module: { module: "./server.mjs", use: [{ use: "./use.mjs" }] },
-    program: { command: "./run.sh", envFile: ".env" },
-    script: { command: "python3", args: ["script.py"] },
-    api: { openapi: "./api.json" },
-    web: { url: "https://example.com/mcp" },
-  };
+async function digest(entry?: object): Promise<string> {
+  const mcpServers = entry
+    ? { entry }
+    : {
+        module: { module: "./server.mjs", use: [{ use: "./use.mjs" }] },
+        program: { command: "./run.sh", envFile: ".env" },
+        script: { command: "python3", args: ["script.py"] },
+        api: { openapi: "./api.json" },
+        web: { url: "https://example.com/mcp" },
+      };
   return digestFiles(await loadConfigText(JSON.stringify({ mcpServers }), join(folder, "catenary.json")));
 }
 
@@ -56,4 +59,74 @@ it("sees that a script is gone", async () => {
   const before = await digest();
   rmSync(join(folder, "script.py"));
   expect(await digest()).not.toBe(before);
+});
+
+describe("sees a change of what", () => {
+  beforeEach(() => {
+    mkdirSync(join(folder, "package"));
+    write("package/package.json", '{ "main": "lib/start" }');
+    mkdirSync(join(folder, "package/lib"));
+    write("package/lib/start.js", "");
+    mkdirSync(join(folder, "app"));
+    write("app/index.js", "");
+    write("app/__main__.py", "");
+    write("start", "import './other.js'");
+    write("hook.mjs", "import './lib/b.js'");
+    write("with space.cjs", "");
+  });
+
+  it.each([
+    ["--import= names", { command: "npx", args: ["tsx", "--import=./hook.mjs", "x"] }, "hook.mjs"],
+    ["a module of --import imports", { command: "npx", args: ["tsx", "--import=./hook.mjs", "x"] }, "lib/b.js"],
+    ["--require names without an extension", { command: "node", args: ["--require", "./other", "x.js"] }, "other.js"],
+    ["-r names", { command: "node", args: ["-r", "./start", "x.js"] }, "start"],
+    ["--loader names", { command: "node", args: ["--loader", "./hook.mjs", "x.js"] }, "hook.mjs"],
+    ["--experimental-loader names", { command: "node", args: ["--experimental-loader=./start"] }, "start"],
+    ["NODE_OPTIONS loads", { command: "x", env: { NODE_OPTIONS: "--no-warnings --import ./hook.mjs" } }, "hook.mjs"],
+    ["NODE_OPTIONS quotes", { command: "x", env: { NODE_OPTIONS: '-r "./with space.cjs"' } }, "with space.cjs"],
+    ["a shell runs", { command: "bash", args: ["./start"] }, "start"],
+    ["a shell with options runs", { command: "/bin/bash", args: ["-eu", "start", "--port", "1"] }, "start"],
+    ["a shell runs, with its extension", { command: "sh", args: ["run.sh"] }, "run.sh"],
+    ["a script without an extension imports", { command: "node", args: ["./start"] }, "other.js"],
+    ["comes after the value of an option", { command: "node", args: ["--env-file", ".env", "start"] }, "start"],
+    ["the package.json of a folder names", { command: "node", args: ["package"] }, "package/lib/start.js"],
+    ["package.json says", { command: "node", args: ["."], cwd: "package" }, "package/package.json"],
+    ["the folder of a program has as index.js", { command: "node", args: ["./app"] }, "app/index.js"],
+  ])("%s", async (_, entry, name) => {
+    const before = await digest(entry);
+    expect(await digest(entry)).toBe(before);
+    write(name, '{ "main": "changed" }');
+    expect(await digest(entry)).not.toBe(before);
+  });
+
+  it.each([
+    ["an absolute path", () => JSON.stringify(join(folder, "other.js"))],
+    ["a file: URL", () => JSON.stringify(pathToFileURL(join(folder, "other.js")).href)],
+    ["a template literal", () => "`./other.js`"],
+    ["a query", () => "'./other.js?v=1'"],
+    ["a path without an extension", () => '"./other"'],
+    ["its folder", () => '"./package"'],
+  ])("a module imports by %s", async (what, specifier) => {
+    write("server.mjs", `export default await import(${specifier()});`);
+    const before = await digest({ module: "./server.mjs" });
+    write(what === "its folder" ? "package/lib/start.js" : "other.js", "changed");
+    expect(await digest({ module: "./server.mjs" })).not.toBe(before);
+  });
+});
+
+it.each([
+  ["the data of a script", { command: "python3", args: ["script.py", "data"] }],
+  ["the data of code in an argument", { command: "node", args: ["-e", "1", "./data"] }],
+  ["the value of another option", { command: "npx", args: ["x", "--db", "./data"] }],
+  ["a package", { command: "node", args: ["--import", "data", "server.mjs"] }],
+])("does not look at %s", async (_, entry) => {
+  write("data", "");
+  const before = await digest(entry);
+  write("data", "changed");
+  expect(await digest(entry)).toBe(before);
+});
+
+it("does not fail at a path that is not valid", async () => {
+  write("server.mjs", "import 'file://host/x.js'; import 'file:///%2fx.js'; import 'file:'; import(`./${x}.js`);");
+  expect(await digest({ module: "./server.mjs" })).toHaveLength(64);
 });

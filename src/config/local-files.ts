@@ -4,38 +4,90 @@
 
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { readBounded } from "../core/files.ts";
-import { relativeImports } from "../modules/load-module.ts";
+import { localImports, localPath } from "../modules/load-module.ts";
 import { findProgram } from "../process/program.ts";
-import type { UpstreamSource } from "./kinds.ts";
+import { isInterpreter, isShell, SHELL_CODE, type UpstreamSource } from "./kinds.ts";
 
 const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
-const MODULE = /\.[cm]?[jt]s$/;
+/** What may import other files: JavaScript, TypeScript, and scripts without an extension. */
+const MODULE = /\.[cm]?[jt]sx?$|(?:^|[/\\])[^.]+$/;
+/** Options of Node whose value is a module that is loaded first. */
+const PRELOAD = /^(?:--(?:import|require|loader|experimental-loader)|-r)$/;
 /** How many files are read, and how many bytes of each. */
 const MAX_FILES = 1_000;
 const MAX_FILE_BYTES = 67_108_864;
+const MAX_PACKAGE_BYTES = 1_048_576;
 
 /** The files that an entry runs: its programs, its module, and scripts among its arguments. */
 export async function filesOf(entry: UpstreamSource, folder: string): Promise<string[]> {
   const found = await Promise.all((entry.programs ?? []).map(({ command }) => findProgram(command)));
-  return [...found.filter((one) => one !== undefined), ...scriptsOf(entry, folder)];
+  return [...found.filter((path) => path !== undefined), ...(await scriptsOf(entry, folder))];
 }
 
-function scriptsOf({ settings }: UpstreamSource, folder: string): string[] {
-  const { module, args = [], cwd = folder } = settings as { module?: string; args?: readonly string[]; cwd?: string };
-  const scripts = args.filter((arg) => SCRIPT.test(arg)).map((arg) => resolve(cwd, arg));
-  return module === undefined ? scripts : [module, ...scripts];
+async function scriptsOf({ settings }: UpstreamSource, folder: string): Promise<string[]> {
+  const { module, command, args = [], env = {}, cwd = folder } = settings as Settings;
+  const main = command !== undefined && isInterpreter(command) ? await mainScript(command, args, cwd) : [];
+  const inArguments = args.map((arg) => arg.replace(/^-[^=]*=/, "")).filter((arg) => SCRIPT.test(arg));
+  const preloaded = [...preloads(args), ...preloads(wordsOf(env["NODE_OPTIONS"] ?? ""))];
+  const named = await Promise.all(preloaded.map((specifier) => runFiles(localPath(specifier, cwd))));
+  const scripts = inArguments.map((arg) => localPath(arg, cwd));
+  return [...(module === undefined ? [] : [module]), ...main, ...scripts, ...named.flat()];
+}
+
+/** The fields of entries that name files. */
+interface Settings {
+  readonly module?: string;
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly envFile?: string;
+  readonly openapi?: unknown;
+}
+
+/**
+ * What an interpreter runs: the first argument that names a file or a folder, also if it may be the value of the option
+ * before it. Code in an argument has no file.
+ */
+async function mainScript(command: string, args: readonly string[], cwd: string): Promise<string[]> {
+  const isCode = isShell(command) ? SHELL_CODE : /^-(?:[cemp]|pe)$|^--(?:eval|print)(?:=|$)/;
+  const found: string[] = [];
+  for (const [at, arg] of args.entries()) {
+    if (isCode.test(arg)) break;
+    if (arg.startsWith("-") || PRELOAD.test(args[at - 1] ?? "")) continue;
+    const files = await runFiles(localPath(arg, cwd));
+    found.push(...files);
+    const mayBeValue = at > 0 && args[at - 1]?.startsWith("-") === true && !SCRIPT.test(arg);
+    if (files.length > 0 && !mayBeValue) break;
+  }
+  return found;
+}
+
+/** The modules that options of Node load, as far as they are named by a path or a file: URL. */
+function preloads(words: readonly string[]): string[] {
+  const values = words.flatMap((word, at) => {
+    const [option = "", ...value] = word.split("=");
+    if (!PRELOAD.test(option)) return [];
+    return [value.length > 0 ? value.join("=") : (words[at + 1] ?? "")];
+  });
+  return values.filter((value) => /^(?:\.{0,2}[/\\]|file:)/.test(value));
+}
+
+/** The words of NODE_OPTIONS. Double quotes keep spaces. */
+function wordsOf(text: string): string[] {
+  return Array.from(text.matchAll(/(?:"[^"]*"|[^\s"])+/g), ([word]) => word.replaceAll('"', ""));
 }
 
 /** The files that an entry names by a path. A program that is found by its name belongs to the machine. */
-function namedFiles(entry: UpstreamSource, folder: string): string[] {
-  const { envFile, openapi } = entry.settings as { envFile?: string; openapi?: unknown };
+async function namedFiles(entry: UpstreamSource, folder: string): Promise<string[]> {
+  const { envFile, openapi } = entry.settings as Settings;
   const programs = (entry.programs ?? []).flatMap(({ command: { command, cwd = folder } }) =>
     /[/\\]/.test(command) ? [resolve(cwd, command)] : [],
   );
   const document = typeof openapi === "string" && !/^https?:/i.test(openapi) ? [openapi] : [];
-  return [...programs, ...scriptsOf(entry, folder), ...(envFile === undefined ? [] : [envFile]), ...document];
+  return [...programs, ...(await scriptsOf(entry, folder)), ...(envFile === undefined ? [] : [envFile]), ...document];
 }
 
 type Middleware = readonly { readonly kind: string; readonly file?: string }[];
@@ -47,13 +99,14 @@ interface RunningPart {
   readonly chain: Middleware;
 }
 
-/** Changes with every file that the config names by a path, and with what modules import by relative paths. */
+/** Changes with every file that the config runs by a path, and with what modules import by a path. */
 export async function digestFiles(config: RunningPart): Promise<string> {
   const folder = dirname(config.path);
   const upstreams = [...config.upstreams.values()];
   const middleware = [...config.chain, ...upstreams.flatMap(({ use }) => use)];
+  const named = await Promise.all(upstreams.map((entry) => namedFiles(entry, folder)));
   const files = new Set([
-    ...upstreams.flatMap((entry) => namedFiles(entry, folder)),
+    ...named.flat(),
     ...middleware.flatMap(({ kind, file }) => (kind === "module" && file !== undefined ? [file] : [])),
   ]);
   const digest = createHash("sha256");
@@ -64,17 +117,37 @@ export async function digestFiles(config: RunningPart): Promise<string> {
     const content = await readBounded(file, MAX_FILE_BYTES).catch(() => undefined);
     digest.update(JSON.stringify([file, content?.length ?? "cannot be read"])).update(content ?? "");
     if (content === undefined || !MODULE.test(file)) continue;
-    for (const name of relativeImports(content.toString())) {
-      const imported = await findImported(resolve(dirname(file), name));
-      if (imported !== undefined) files.add(imported);
+    for (const imported of localImports(content.toString(), file).slice(0, MAX_FILES)) {
+      for (const path of await runFiles(imported)) files.add(path);
     }
   }
   return digest.digest("hex");
 }
 
-/** The file of a relative import, with the extension that may be left out or be that of the compiled file. */
-async function findImported(path: string): Promise<string | undefined> {
-  const candidates = [path, path.replace(/js$/, "ts"), `${path}.js`, `${path}.ts`, `${path}.cjs`, `${path}/index.js`];
+/**
+ * The files that run if a path is run or imported: the file, with the extension that may be left out or be that of the
+ * compiled file; or the main file of a folder, with the package.json that names it.
+ */
+async function runFiles(path: string): Promise<string[]> {
+  const file = await findFile([path, path.replace(/js$/, "ts"), `${path}.js`, `${path}.ts`, `${path}.cjs`]);
+  if (file !== undefined) return [file];
+  const description = join(path, "package.json");
+  const main = mainOf(await readBounded(description, MAX_PACKAGE_BYTES).catch(() => undefined));
+  const mains = main === undefined ? [] : [main, `${main}.js`, `${main}/index.js`];
+  const found = await findFile([...mains, "index.js", "index.ts", "__main__.py"].map((name) => join(path, name)));
+  return [...(main === undefined ? [] : [description]), ...(found === undefined ? [] : [found])];
+}
+
+function mainOf(description: Buffer | undefined): string | undefined {
+  try {
+    const { main } = JSON.parse(description?.toString() ?? "{}") as { main?: unknown };
+    return typeof main === "string" ? main : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function findFile(candidates: readonly string[]): Promise<string | undefined> {
   for (const candidate of candidates) {
     if ((await stat(candidate).catch(() => undefined))?.isFile() === true) return candidate;
   }

@@ -152,10 +152,23 @@ function withTypeScriptName(error: Error & { readonly url?: unknown }): Error {
   return new Error(`${error.message}\nImport ${source} by its real name, with its own extension`, { cause: error });
 }
 
-/** What a module imports by relative paths, found without parsing it. */
-export function relativeImports(source: string): string[] {
-  const imports = source.matchAll(/\b(?:from|import|import\s*\(|require\s*\()\s*["'](\.{1,2}\/[^"'\n]+)["']/g);
-  return Array.from(imports, ([, specifier = ""]) => specifier);
+/** The paths of the files that a module imports by a path or a file: URL, found without parsing it. */
+export function localImports(source: string, file: string): string[] {
+  const imports = source.matchAll(
+    /\b(?:from|import|import\s*\(|require\s*\()\s*(["'`])(\.{1,2}|(?:\.{0,2}\/|file:)[^"'`\n]+)\1/g,
+  );
+  const specifiers = Array.from(imports, ([, quote, specifier = ""]) => ({ quote, specifier }));
+  // A path that is computed is not known.
+  const known = specifiers.filter(({ quote, specifier }) => quote !== "`" || !specifier.includes("${"));
+  return known.map(({ specifier }) => localPath(specifier, dirname(file)));
+}
+
+/** The path that a specifier names: an absolute or relative path, or a file: URL. */
+export function localPath(specifier: string, folder: string): string {
+  const path = specifier.replace(/[?#].*$/, "");
+  // A URL of another host, or with an escaped slash, names no file.
+  if (!URL.canParse(path) || !/^file:\/{3}/.test(path) || /%2f|%5c/i.test(path)) return resolve(folder, path);
+  return fileURLToPath(path);
 }
 
 async function findSyntaxError(entry: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
@@ -166,7 +179,7 @@ async function findSyntaxError(entry: string, cause: SyntaxError): Promise<Synta
     if (source === undefined) continue;
     const found = await syntaxErrorIn(file, source, cause);
     if (found !== undefined) return found;
-    for (const specifier of relativeImports(source)) modules.add(resolve(dirname(file), specifier));
+    for (const imported of localImports(source, file)) modules.add(imported);
   }
   return undefined;
 }

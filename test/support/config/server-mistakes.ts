@@ -202,6 +202,12 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "1:188 warning: mcpServers.b.headers.B: your-api-key looks like a placeholder; write the value, or ${NAME} to take it from the environment",
   ],
   [
+    "a variable in an argument of the code that a shell runs, but not one in the code",
+    '{"mcpServers": {"a": {"command": "bash", "args": ["-lc", "~/x --key $TOKEN <in >out", "$HOME"]}}}',
+    "undetected",
+    "1:87 warning: mcpServers.a.args[2]: $HOME is not expanded; write ${HOME}",
+  ],
+  [
     "a missing script",
     '{"mcpServers": {"a": {"command": "node", "args": ["missing.js", "x.js"]}, "b": {"command": "node", "args": ["--flag", "x.js"]}, "c": {"command": "uvx", "args": ["x.py"]}}}',
     "undetected",
