@@ -9,7 +9,7 @@ import { type EnvOption, type Handler, isUnfinishedChain, NO_UPSTREAM } from "./
 import { printProblem } from "./core/listeners.ts";
 import { checkOptions } from "./core/options.ts";
 import { STDIO_TAKEN, takeStdio } from "./core/process-stdio.ts";
-import { defined } from "./core/values.ts";
+import { defined, type Optional } from "./core/values.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
@@ -24,7 +24,7 @@ export interface ServeOptions extends ConnectionOptions {
   /** Streams to use instead of the process's own. */
   readonly stdio?: { readonly input: Readable; readonly output: Writable } | undefined;
   /** Limits of each message. */
-  readonly limits?: Partial<Limits> | undefined;
+  readonly limits?: Optional<Limits> | undefined;
   /**
    * Serves over HTTP instead of stdio.
    *

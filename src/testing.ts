@@ -7,7 +7,7 @@ import type { CallerIdentity, EnvOf, Handler } from "./core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import { isBatch, type Message } from "./jsonrpc/message.ts";
-import { isObject } from "./core/values.ts";
+import { defined, isObject, type Optional } from "./core/values.ts";
 import { freezeMessages } from "./protocol/compose.ts";
 import { NEWEST, REVISIONS } from "./protocol/revisions/index.ts";
 import { memoryPair } from "./transport/memory.ts";
@@ -84,7 +84,7 @@ export interface ConnectInMemoryOptions extends ConnectOptions {
    * @example
    * connectInMemory(server, { caller: { principal: "ada", scopes: ["notes:read"] } })
    */
-  readonly caller?: CallerIdentity | undefined;
+  readonly caller?: Optional<CallerIdentity> | undefined;
   /** Options of the server's side. Default: all revisions, and calls run concurrently. */
   readonly serving?: ConnectionOptions | undefined;
 }
@@ -150,7 +150,7 @@ export async function connectInMemory<Of = unknown>(
   const recorded = recordTransport(clientSide);
   const served = await serveTransport(
     server,
-    caller === undefined ? serverSide : withCaller(serverSide, { env, ...caller }),
+    caller === undefined ? serverSide : withCaller(serverSide, { env, ...defined(caller) }),
     { ...serving, env },
   );
   countConnection(1);
@@ -163,7 +163,7 @@ export async function connectInMemory<Of = unknown>(
     })());
   let client: Client<ToolsOf<Of> & object>;
   try {
-    client = await connect<Of>(recorded, { revision: NEWEST.name, ...rest });
+    client = await connect<Of>(recorded, { ...rest, revision: rest.revision ?? NEWEST.name });
   } catch (error) {
     await close();
     throw error;

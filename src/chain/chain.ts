@@ -22,16 +22,16 @@ export interface GatewayOptions extends NamingOptions {
    * The name and version of the gateway. Default: those of its only upstream, or Catenary's own if there are several or
    * `names` is "always".
    */
-  readonly info?: Implementation;
+  readonly info?: Implementation | undefined;
   /** How to use the gateway, for models. The instructions of several upstreams follow it. */
-  readonly instructions?: string;
+  readonly instructions?: string | undefined;
   /** Which part of the gateway a caller sees: some upstreams, each with its handler or another one. Default: all. */
-  readonly select?: SelectPart;
+  readonly select?: SelectPart | undefined;
   /**
    * Whether callers can subscribe to changes of the lists even if no upstream offers that, because `update` may change
    * the upstreams. Default: false.
    */
-  readonly changing?: boolean;
+  readonly changing?: boolean | undefined;
 }
 
 /**

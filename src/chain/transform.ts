@@ -36,12 +36,18 @@ export interface TransformOptions {
    * and gets only what was asked for: `{ tools }` for `tools/list`, `{ info, instructions }` for `server/discover`.
    * A list that it returns for `server/discover` is not sent: if it has items, the gateway declares its capability.
    */
-  readonly metadata?: ((metadata: Metadata, context: Context, next: Handler) => Metadata | Promise<Metadata>) | null;
+  readonly metadata?:
+    | ((metadata: Metadata, context: Context, next: Handler) => Metadata | Promise<Metadata>)
+    | null
+    | undefined;
   /**
    * Gets all other requests, except for subscriptions. Like any middleware, it may answer itself, or call `next` once
    * or several times, with any request.
    */
-  readonly request?: ((request: Request, context: Context, next: Handler) => Result | Promise<Result>) | null;
+  readonly request?:
+    | ((request: Request, context: Context, next: Handler) => Result | Promise<Result>)
+    | null
+    | undefined;
 }
 
 /** A server as an object, for example an instance of your own class. `chain().to()` takes it. */

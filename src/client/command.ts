@@ -5,7 +5,7 @@
 import { deferred } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { callListener, type ListenerErrors } from "../core/listeners.ts";
-import { defined, lastLines } from "../core/values.ts";
+import { defined, lastLines, type Optional } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -37,7 +37,7 @@ export interface CommandOptions {
   /** Gets each line on stdout that is not a message. */
   readonly onNoise?: ((line: string) => void) | undefined;
   /** The maximum size and depth of a message from the process. */
-  readonly limits?: Partial<Limits> | undefined;
+  readonly limits?: Optional<Limits> | undefined;
 }
 
 /** The process behind a connection. */

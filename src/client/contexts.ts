@@ -15,7 +15,7 @@ import {
   type Session,
 } from "../core/handler.ts";
 import { callListener, type ListenerErrors, reportListenerError } from "../core/listeners.ts";
-import { defined, errorMessage, isObject } from "../core/values.ts";
+import { defined, errorMessage, isObject, type Optional } from "../core/values.ts";
 import { newCaller } from "../protocol/caller.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { errorKind, invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
@@ -58,7 +58,7 @@ export interface ClientRequestHandlers {
   /** Asks our model. Throw `userRejected()` if the user refuses. */
   readonly sample?: SampleHandler | undefined;
   /** Asks the user: one handler for forms, or one for each mode. */
-  readonly elicit?: FormHandler | { readonly form?: FormHandler; readonly url?: UrlHandler } | undefined;
+  readonly elicit?: FormHandler | Optional<{ form: FormHandler; url: UrlHandler }> | undefined;
   /** The folders that we work in, or a function that returns them. */
   readonly roots?:
     | (readonly Root[] | ((context: ClientRequestContext) => readonly Root[] | Promise<readonly Root[]>))

@@ -29,23 +29,23 @@ import type { UpstreamEntry } from "./upstreams.ts";
 /** Options of `createGateway()`. */
 export interface CreateGatewayOptions {
   /** Called with what the program of an upstream writes to stderr. */
-  readonly onStderr?: (upstream: string, text: string) => void;
+  readonly onStderr?: ((upstream: string, text: string) => void) | undefined;
   /** Called with each line on the program's stdout that is not a message. */
-  readonly onNoise?: (upstream: string, line: string) => void;
+  readonly onNoise?: ((upstream: string, line: string) => void) | undefined;
   /** Called when the status of an upstream changes. When it is closed, `pids` are the processes that it had. */
-  readonly onState?: (upstream: string, status: UpstreamStatus) => void;
+  readonly onState?: ((upstream: string, status: UpstreamStatus) => void) | undefined;
   /** Lets a user sign in to an upstream that asks for it. Default: only the tokens of `catenary login` are used. */
-  readonly signIn?: SignIn;
+  readonly signIn?: SignIn | undefined;
   /** Called with names of an upstream that model APIs would refuse. Default: `process.emitWarning`. */
-  readonly onWarning?: (upstream: string, message: string) => void;
+  readonly onWarning?: ((upstream: string, message: string) => void) | undefined;
   /** Whether the names that are shown stay the same after a restart. They are kept under the path of the config. */
-  readonly rememberNames?: boolean;
+  readonly rememberNames?: boolean | undefined;
   /** Middleware that the config may name beside the built-in ones, as for `loadConfig`. */
-  readonly middleware?: MiddlewareFactories;
+  readonly middleware?: MiddlewareFactories | undefined;
   /** Creates the upstreams; default: `upstream` of catenary/chain. */
-  readonly upstream?: (target: UpstreamTarget, options: UpstreamOptions) => Upstream;
+  readonly upstream?: ((target: UpstreamTarget, options: UpstreamOptions) => Upstream) | undefined;
   /** The option `changing` of the gateway, for a program that updates it. Default: false. */
-  readonly changing?: boolean;
+  readonly changing?: boolean | undefined;
 }
 
 // The type makes sure that a new option is added here too.

@@ -93,11 +93,11 @@ export interface Config {
 /** Options of `loadConfig()`, `checkConfig()` and `examineConfig()`. */
 export interface ConfigOptions {
   /** Values of variables; default: the environment of the process. */
-  readonly env?: Environment;
+  readonly env?: Environment | undefined;
   /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. If it throws, so does `loadConfig`. */
-  readonly inputs?: AskInput;
+  readonly inputs?: AskInput | undefined;
   /** Middleware that a config may name beside the built-in ones. One with the same name takes the place of a built-in one. */
-  readonly middleware?: read.MiddlewareFactories;
+  readonly middleware?: read.MiddlewareFactories | undefined;
 }
 
 const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;

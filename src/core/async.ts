@@ -2,6 +2,7 @@
 // awaits, backoff before a retry, and work that is shared or runs one at a time.
 
 import { ConnectionError } from "./errors.ts";
+import type { Optional } from "./values.ts";
 
 /** Calls `work` and turns an exception that it throws synchronously into a rejected promise. */
 export function attempt<T>(work: () => Promise<T>): Promise<T> {
@@ -148,7 +149,7 @@ const MAX_MS = 60_000;
 /** How many milliseconds to wait before a retry. `failures` is 0 before the first retry, 1 before the second. */
 export function backoffMs(
   failures: number,
-  { firstMs = FIRST_MS, maxMs = MAX_MS }: { readonly firstMs?: number; readonly maxMs?: number } = {},
+  { firstMs = FIRST_MS, maxMs = MAX_MS }: Optional<Record<"firstMs" | "maxMs", number>> = {},
 ): number {
   const plain = Math.min(firstMs * FACTOR ** failures, maxMs);
   return plain * (1 - JITTER + Math.random() * 2 * JITTER);

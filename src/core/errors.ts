@@ -31,11 +31,11 @@ export interface ConnectionErrorOptions {
   /** The error that led to this one. */
   readonly cause?: unknown;
   /** False only if the server certainly has not begun to work on the request. */
-  readonly mayHaveRun?: boolean;
+  readonly mayHaveRun?: boolean | undefined;
   /** The status of the HTTP response, if there was one. */
   readonly status?: number | undefined;
   /** Output of the server's process, for its operator: added to the message, but never sent to callers. */
-  readonly diagnostics?: string;
+  readonly diagnostics?: string | undefined;
 }
 
 /** There was no answer: the connection failed, or the call was cancelled or timed out. Never sent to the other side. */

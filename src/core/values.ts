@@ -4,6 +4,9 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Options: each field may be absent, or undefined. */
+export type Optional<Fields> = { readonly [Key in keyof Fields]?: Fields[Key] | undefined };
+
 type Defined<Fields> = { [Key in keyof Fields]: Exclude<Fields[Key], undefined> };
 
 /** A copy without the fields that are undefined. */

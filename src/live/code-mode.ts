@@ -14,7 +14,7 @@ import {
 } from "../core/handler.ts";
 import { digest } from "../core/seal.ts";
 import { matchesGlob } from "../core/text.ts";
-import { isObject } from "../core/values.ts";
+import { isObject, type Optional } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Unavailable } from "../protocol/lists.ts";
 import type { SubscriptionFilter, Tool } from "../protocol/model/index.ts";
@@ -43,7 +43,7 @@ import { createLiveServer, evaluationTool, type Live, type LiveOptions } from ".
 import { type GuestTool, type Language, required } from "./tool.ts";
 import { type CatalogueEntry, directoryOf, identifier, ToolCatalogue } from "./tool-catalogue.ts";
 
-export interface CodeRunnerOptions extends LiveOptions, Partial<CodeBudgets> {
+export interface CodeRunnerOptions extends LiveOptions, Optional<CodeBudgets> {
   /** Whether the caller is asked before code calls tools that may destroy something. Default: no. */
   readonly confirm?: "destructive" | undefined;
   /** What a caller may call. Called for each run, with a context of that caller. */
@@ -94,7 +94,7 @@ export function createCodeRunner(language: Language, options: CodeRunnerOptions)
 /** Options of code mode in every language. `sandbox` is true by default. */
 export interface CodeModeOptions extends Omit<CodeRunnerOptions, "tools"> {
   /** The tools that stay in the list beside the three, by name; `*` matches any characters. Default: none. */
-  readonly include?: readonly string[];
+  readonly include?: readonly string[] | undefined;
 }
 
 /** A gateway in code mode. It has all that the gateway has; closing it closes the gateway and ends the sessions. */

@@ -8,12 +8,10 @@ import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { stateDirectory } from "../auth/oauth/private-files.ts";
 import { cacheFolder, homeFolder, packageFile } from "../core/files.ts";
+import type { Optional } from "../core/values.ts";
 
 /** What a session in a sandbox may read and change. */
-interface GrantOptions {
-  readonly read?: readonly string[];
-  readonly write?: readonly string[];
-}
+type GrantOptions = Optional<Record<"read" | "write", readonly string[]>>;
 
 /** A path of `read` or `write`. */
 interface Grant {

@@ -74,7 +74,7 @@ export type CodeModeOptions = CreateCodeModeOptions &
   SmalltalkGuestOptions &
   LispGuestOptions & {
     /** The language of the code. Default: "js". */
-    readonly language?: "js" | "lisp" | "smalltalk";
+    readonly language?: "js" | "lisp" | "smalltalk" | undefined;
   };
 
 /**

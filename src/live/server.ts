@@ -3,7 +3,7 @@
 
 import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
 import { packageVersion } from "../core/files.ts";
-import { defined } from "../core/values.ts";
+import { defined, type Optional } from "../core/values.ts";
 import { changedMethod } from "../protocol/lists.ts";
 import type { ContentBlock, Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -53,21 +53,21 @@ import {
 /** Options of live servers in every language. */
 export interface LiveOptions {
   /** The name of the server. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /**
    * The limits of each session; see `Limits`. A limit that is set here is also the most that a caller can choose. The
    * other ones have a default, and callers can change them.
    */
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Optional<Limits> | undefined;
   /** How many sessions may have a process at once; 32 by default. */
-  readonly maxSessions?: number;
+  readonly maxSessions?: number | undefined;
   /** Milliseconds after which the process of an idle session is ended; 24 hours by default, 0 for never. */
-  readonly idleMs?: number;
+  readonly idleMs?: number | undefined;
   /**
    * Runs each session in a sandbox, which needs Linux and bubblewrap: `true`, or what it may use. A session cannot start
    * if no sandbox can be had. Default: false.
    */
-  readonly sandbox?: boolean | SandboxOptions;
+  readonly sandbox?: boolean | SandboxOptions | undefined;
 }
 
 /** A server that evaluates code. Closing it ends all its processes; it cannot be used afterwards. */

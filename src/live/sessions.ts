@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { Semaphore, unref, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { defined } from "../core/values.ts";
+import { defined, type Optional } from "../core/values.ts";
 import { findDescendants } from "../process/process-tree.ts";
 import { type EvaluationRecord, toEvaluation } from "./evaluation.ts";
 import type { OutputListener } from "./guest.ts";
@@ -264,7 +264,7 @@ function ownerOfKey(key: string): string {
 export interface EvaluateOnceOptions {
   /** Aborting it interrupts the evaluation. */
   readonly signal: AbortSignal;
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Optional<Limits> | undefined;
   readonly onOutput?: OutputListener;
   /** The arguments of the program, where the language has them: `process.argv`, `*posix-argv*`. */
   readonly args?: readonly string[];
@@ -291,7 +291,7 @@ export async function evaluateOnce(
   };
   const params = { code, ...(args.length > 0 && runtime.withArguments === undefined && { arguments: args }) };
   // No later call could use an error that stays open.
-  const limits = { ...DEFAULT_LIMITS, errorHoldMs: 0, ...options.limits };
+  const limits = { ...DEFAULT_LIMITS, errorHoldMs: 0, ...defined(options.limits ?? {}) };
   const session = new Session({
     name: "main",
     runtime: { ...runtime, start },

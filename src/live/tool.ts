@@ -145,15 +145,15 @@ export interface CallAdvice {
 /** What a language is created with: the options that all languages have, and its own settings. */
 export interface LanguageOptions {
   /** The program that runs the language. */
-  readonly command?: string;
+  readonly command?: string | undefined;
   /** The folder of the processes. */
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   /** Environment variables, added to those that the processes inherit. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Which variables of our environment the processes get. */
-  readonly inheritEnv?: InheritEnv;
+  readonly inheritEnv?: InheritEnv | undefined;
   /** Called once if sessions start slowly for a reason that the user can fix. */
-  readonly onWarning?: (text: string) => void;
+  readonly onWarning?: ((text: string) => void) | undefined;
   readonly [setting: string]: unknown;
 }
 

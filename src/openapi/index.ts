@@ -28,31 +28,31 @@ export interface OpenApiOptions {
   /** The document: the path of a file, a URL, or an object. OpenAPI 3.0 or 3.1, JSON or YAML. */
   readonly document: string | Readonly<Record<string, unknown>>;
   /** Where the API is. Default: the first server of the document. */
-  readonly baseUrl?: string;
+  readonly baseUrl?: string | undefined;
   /** The name of the server. Default: the title of the document is its title. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /**
    * The operations that become tools: patterns of tool names, of a method and path, or of a tag. Default: all.
    *
    * @example
    * include: ["list_*", "GET /pets/*", "tag:store"]
    */
-  readonly include?: readonly string[];
+  readonly include?: readonly string[] | undefined;
   /** Operations that do not become tools, even if `include` has them. */
-  readonly exclude?: readonly string[];
+  readonly exclude?: readonly string[] | undefined;
   /** Headers to send with every request. Callers cannot change them. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
    * The credentials by the names of the document's security schemes: a token, a key, or for basic authentication
    * `user:password`. Sent only with operations that ask for them.
    */
-  readonly auth?: Readonly<Record<string, string>>;
+  readonly auth?: Readonly<Record<string, string>> | undefined;
   /** Whether tools have the schemas of responses. A response that does not fit is an error then. Default: false. */
-  readonly outputSchemas?: boolean;
+  readonly outputSchemas?: boolean | undefined;
   /** Milliseconds after which a request fails; 0: never. Default: 30000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** How many bytes a response may have. Default: 1000000. */
-  readonly maxResponseBytes?: number;
+  readonly maxResponseBytes?: number | undefined;
 }
 
 /** A server with a tool for each operation. */

@@ -21,17 +21,17 @@ export interface ChildOptions {
   /** Which variables of our environment it inherits. Default: all, even those of Catenary. */
   readonly inheritEnv?: InheritEnv | undefined;
   /** It inherits no variables at all. */
-  readonly inheritsNothing?: true;
+  readonly inheritsNothing?: true | undefined;
   readonly cwd?: string | undefined;
   /** Connects a socket to fd 3 of the child, which uses it instead of stdin and stdout. The child's stdin is `input`. */
-  readonly channel?: true;
+  readonly channel?: true | undefined;
   /** The stdin of a child with a channel; empty by default. */
-  readonly input?: Readable;
+  readonly input?: Readable | undefined;
   /** How long the child may take to exit after the end of its input; 2000 by default. */
   readonly stdinGraceMs?: number | undefined;
   /** How long the child may take to exit after SIGTERM; 2000 by default. */
   readonly termGraceMs?: number | undefined;
-  onStderr?(chunk: Buffer): void;
+  readonly onStderr?: ((chunk: Buffer) => void) | undefined;
 }
 
 /** How a process has ended. */

@@ -5,7 +5,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { kindOf, nearest } from "../core/options.ts";
 import { matchesGlob } from "../core/text.ts";
-import { isObject } from "../core/values.ts";
+import { isObject, type Optional } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { ProgramHelp, ProgramOption } from "./help.ts";
 
@@ -172,7 +172,7 @@ export function commandLine(words: readonly string[]): string {
 export function refusal(
   program: string,
   { options, positional }: ProgramArguments,
-  { allow, deny = [] }: { readonly allow?: readonly string[]; readonly deny?: readonly string[] },
+  { allow, deny = [] }: Optional<Record<"allow" | "deny", readonly string[]>>,
 ): string | undefined {
   const line = commandLine([program, ...options, ...positional]);
   const forms = [line, commandLine([program, ...positional])];

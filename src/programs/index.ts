@@ -27,18 +27,18 @@ export interface ProgramsOptions {
   /** The programs, by name (looked up on the PATH) or path. Each is one tool, with the name of the program. */
   readonly programs: readonly string[];
   /** The name of the server. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Descriptions of tools, by program. Default: what the help of the program says. */
-  readonly descriptions?: Readonly<Record<string, string>>;
+  readonly descriptions?: Readonly<Record<string, string>> | undefined;
   /** The folder that the programs run in. Default: that of this process. */
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   /** Environment variables for the programs, added to those that they inherit. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /**
    * Which variables of our environment the programs get. `false`, the default: those that most programs need, such as
    * PATH and HOME. `true`: all but our own secrets. An array: those of `false`, and those of these names, with `*`.
    */
-  readonly inheritEnv?: boolean | readonly string[];
+  readonly inheritEnv?: boolean | readonly string[] | undefined;
   /**
    * Patterns of the command lines that may be run. `*` matches any characters, so `git diff*` also allows
    * `git difftool`. Default: all.
@@ -46,22 +46,22 @@ export interface ProgramsOptions {
    * @example
    * allow: ["git status", "git log --oneline -- *"]
    */
-  readonly allow?: readonly string[];
+  readonly allow?: readonly string[] | undefined;
   /** Patterns of command lines that may not be run, even if `allow` has them. */
-  readonly deny?: readonly string[];
+  readonly deny?: readonly string[] | undefined;
   /** Whether callers may give options that the help does not list. Default: false. */
-  readonly extraOptions?: boolean;
+  readonly extraOptions?: boolean | undefined;
   /**
    * Exit codes other than 0 that are no failure, by program. Default: none.
    *
    * @example
    * okExitCodes: { grep: [1], diff: [1] }
    */
-  readonly okExitCodes?: Readonly<Record<string, readonly number[]>>;
+  readonly okExitCodes?: Readonly<Record<string, readonly number[]>> | undefined;
   /** Milliseconds after which a program is ended; 0: never. Default: 30000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** How many bytes of its output are kept, for each of stdout and stderr: its beginning and its end. Default: 100000. */
-  readonly maxOutputBytes?: number;
+  readonly maxOutputBytes?: number | undefined;
 }
 
 /** A server with a tool for each program. Closing it ends the programs that run. */

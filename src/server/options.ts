@@ -4,7 +4,7 @@
 import { scopesProblem } from "../protocol/caller.ts";
 import type { Caller, Context, Session } from "../core/handler.ts";
 import { printProblem } from "../core/listeners.ts";
-import { isObject } from "../core/values.ts";
+import { isObject, type Optional } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
 import type { ErrorListener } from "./handler-errors.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
@@ -72,7 +72,7 @@ export interface ServerOptions extends ServerInfo {
  * @example
  * createServer({ name: "notes", version: "1.0.0", capabilities: { extensions: { "com.example/search": {} } } });
  */
-export type VendorCapabilities = Pick<ServerCapabilities, "experimental" | "extensions">;
+export type VendorCapabilities = Optional<Pick<ServerCapabilities, "experimental" | "extensions">>;
 
 const CAPABILITY_NAMES: OptionNames<Record<"experimental" | "extensions", unknown>> =
   optionNames("experimental extensions");

@@ -11,7 +11,7 @@ import { within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
-import { lastLines } from "../core/values.ts";
+import { defined, lastLines, type Optional } from "../core/values.ts";
 import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
@@ -23,7 +23,7 @@ import type { Inbound, Transport } from "./transport.ts";
 /** Options of `childTransport()`. */
 export interface ChildTransportOptions extends ChildOptions {
   /** Limits of each message from the server. */
-  readonly limits?: Partial<Limits> | undefined;
+  readonly limits?: Optional<Limits> | undefined;
   /** Called with each line on the server's stdout that is not a message. */
   readonly onNoise?: ((line: string) => void) | undefined;
 }
@@ -94,7 +94,7 @@ class PipedChildProcess implements ChildTransport {
 
   constructor(options: ChildTransportOptions) {
     this.#options = options;
-    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#limits = { ...DEFAULT_LIMITS, ...defined(options.limits ?? {}) };
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {

@@ -6,7 +6,7 @@ import { deferred, type Deferred, ignoreRejection, within } from "../core/async.
 import { ConnectionError } from "../core/errors.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { PacedReader } from "../core/turn-budget.ts";
-import { errorMessage } from "../core/values.ts";
+import { defined, errorMessage, type Optional } from "../core/values.ts";
 import { DEFAULT_LIMITS, encode, type Limits } from "../jsonrpc/codec.ts";
 import { frame, LineReader, type LineReaderOptions } from "../jsonrpc/lines.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
@@ -188,13 +188,13 @@ export class LineInput {
 /** Options of `stdioTransport()`. */
 export interface StdioOptions {
   /** Default: the process's stdin. */
-  readonly input?: Readable;
+  readonly input?: Readable | undefined;
   /** Default: the process's stdout. */
-  readonly output?: Writable;
+  readonly output?: Writable | undefined;
   /** Limits of each message. */
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Optional<Limits> | undefined;
   /** Redirects console.log and similar to stderr while serving on the process's stdout. Default: true. */
-  readonly protectStdout?: boolean;
+  readonly protectStdout?: boolean | undefined;
 }
 
 /** How long `close` waits for a client that does not read. */
@@ -224,7 +224,7 @@ class StdioTransport implements Transport {
   constructor(options: StdioOptions) {
     this.#input = options.input ?? process.stdin;
     this.#output = options.output ?? process.stdout;
-    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#limits = { ...DEFAULT_LIMITS, ...defined(options.limits ?? {}) };
     this.#protect = options.protectStdout ?? true;
     this.#writer = new LineWriter(this.#output, this.#limits.messageBytes, (error) => {
       this.#gone.abort(error);

@@ -21,7 +21,7 @@ export interface BearerOptions {
    * @example
    * authorizationServers: ["https://auth.example.com"]
    */
-  readonly authorizationServers?: readonly string[];
+  readonly authorizationServers?: readonly string[] | undefined;
   /**
    * The public URL of this server. Tokens must have been issued for it. Default: the URL of the request, but then only
    * requests to localhost are accepted.
@@ -29,11 +29,11 @@ export interface BearerOptions {
    * @example
    * resource: "https://notes.example.com/mcp"
    */
-  readonly resource?: string;
+  readonly resource?: string | undefined;
   /** The accepted issuers. Default: `authorizationServers`. */
-  readonly issuer?: string | readonly string[];
+  readonly issuer?: string | readonly string[] | undefined;
   /** The issuer's keys, or their URL. Default: the URL that the issuer's metadata names. */
-  readonly jwks?: string | URL | JSONWebKeySet | JWTVerifyGetKey;
+  readonly jwks?: string | URL | JSONWebKeySet | JWTVerifyGetKey | undefined;
   /**
    * Verifies a token, in place of all built-in checks. The token is refused if `verify` returns nothing, or an identity
    * without a principal, or throws. An error that shows that a service could not be reached (a failed fetch, a timeout,
@@ -45,31 +45,30 @@ export interface BearerOptions {
    *   return active ? { principal: username, scopes: ["notes:read"] } : undefined;
    * }
    */
-  readonly verify?: (
-    token: string,
-    credentials: Credentials,
-  ) => Identity | undefined | null | Promise<Identity | undefined | null>;
+  readonly verify?:
+    | ((token: string, credentials: Credentials) => Identity | undefined | null | Promise<Identity | undefined | null>)
+    | undefined;
   /** The accepted values of `aud`. Default: `resource`. */
-  readonly audience?: string | readonly string[];
+  readonly audience?: string | readonly string[] | undefined;
   /** The scopes that every call needs. Tools, resources and prompts may need more. */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /** The scopes that clients should request first. Default: `scopes`. */
-  readonly scopesSupported?: readonly string[];
+  readonly scopesSupported?: readonly string[] | undefined;
   /**
    * Scopes that include others.
    *
    * @example
    * implies: { "notes:write": ["notes:read"] }
    */
-  readonly implies?: Readonly<Record<string, readonly string[]>>;
+  readonly implies?: Readonly<Record<string, readonly string[]>> | undefined;
   /** The accepted signature algorithms. Default: all that need no shared secret. */
-  readonly algorithms?: readonly string[];
+  readonly algorithms?: readonly string[] | undefined;
   /** The accepted difference between the issuer's clock and ours, in milliseconds. Default: 5,000; at most 300,000. */
-  readonly clockToleranceMs?: number;
+  readonly clockToleranceMs?: number | undefined;
   /** A name for humans, published in the metadata. */
-  readonly resourceName?: string;
+  readonly resourceName?: string | undefined;
   /** A URL for humans, published in the metadata. */
-  readonly resourceDocumentation?: string;
+  readonly resourceDocumentation?: string | undefined;
 }
 
 export interface BearerSettings {

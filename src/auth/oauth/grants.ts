@@ -23,9 +23,9 @@ export interface SecretCredentials {
   /** The client secret. */
   readonly secret: string;
   /** How the client authenticates. Default: a method that the server lists. */
-  readonly authMethod?: "client_secret_basic" | "client_secret_post" | "client_secret_jwt";
+  readonly authMethod?: "client_secret_basic" | "client_secret_post" | "client_secret_jwt" | undefined;
   /** The only authorization server that gets the secret. Default: the first one that issues a token. */
-  readonly issuer?: string;
+  readonly issuer?: string | undefined;
 }
 
 /** Credentials with a private key. */
@@ -35,9 +35,9 @@ export interface KeyCredentials {
   /** The key that signs assertions. */
   readonly privateKey: PrivateKeySource;
   /** The signing algorithm. Default: one that fits the key. */
-  readonly alg?: string;
+  readonly alg?: string | undefined;
   /** The only authorization server that gets signed assertions. Default: the first one that issues a token. */
-  readonly issuer?: string;
+  readonly issuer?: string | undefined;
 }
 
 // The type makes the compiler report an option that is missing here.
@@ -76,14 +76,14 @@ export interface WorkloadIdentityOptions {
   /** The JWT, or a function that returns a fresh one, for example from the file that the platform renews. */
   readonly assertion: Assertion;
   /** The client ID, if the authorization server requires one in addition to the JWT. */
-  readonly clientId?: string;
+  readonly clientId?: string | undefined;
   /**
    * Names the workload, so that a store keeps the tokens of several workloads apart. Default: the subject of the JWT.
    * If that is unknown, as when `assertion` is a function, tokens are kept in memory only.
    */
-  readonly subject?: string;
+  readonly subject?: string | undefined;
   /** The only server that gets the JWT. Default: the first that issues a token and that the JWT's audience allows. */
-  readonly issuer?: string;
+  readonly issuer?: string | undefined;
 }
 
 const WORKLOAD_OPTIONS = {
@@ -124,14 +124,14 @@ export interface EnterpriseManagedOptions {
   /** The token that the user got by signing in to `idp`, or a function that returns a fresh one. */
   readonly idToken: Assertion;
   /** "saml2" for a SAML assertion. Default: "id_token", an OpenID Connect identity token. */
-  readonly idTokenType?: "id_token" | "saml2";
+  readonly idTokenType?: "id_token" | "saml2" | undefined;
   /** The client at the authorization server of the MCP server. Default: the one that `oauth()` was given. */
-  readonly client?: PreRegisteredClient;
+  readonly client?: PreRegisteredClient | undefined;
   /**
    * Names the user, so that a store keeps the tokens of several users apart. Default: the subject of the identity
    * token. If that is unknown, as when `idToken` is a function, tokens are kept in memory only.
    */
-  readonly subject?: string;
+  readonly subject?: string | undefined;
 }
 
 const ENTERPRISE_OPTIONS = {

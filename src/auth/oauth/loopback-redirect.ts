@@ -16,19 +16,19 @@ import type { Redirect } from "./types.ts";
 /** Options of `loopbackRedirect()`. */
 export interface LoopbackRedirectOptions {
   /** Default: "127.0.0.1". */
-  readonly host?: "127.0.0.1" | "::1" | "localhost";
+  readonly host?: "127.0.0.1" | "::1" | "localhost" | undefined;
   /** Default: 0, a free port. An authorization server that compares ports needs a fixed one. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Default: "/callback". */
-  readonly path?: string;
+  readonly path?: string | undefined;
   /** Opens the URL for the user. Default: in the system's browser. */
-  readonly open?: (url: URL) => Promise<void> | void;
+  readonly open?: ((url: URL) => Promise<void> | void) | undefined;
   /** Called with each URL for the user, and whether it was opened in a browser. If not, show it to the user. */
-  readonly onAddress?: (url: URL, opened: boolean) => void;
+  readonly onAddress?: ((url: URL, opened: boolean) => void) | undefined;
   /** How long to wait for the user, in milliseconds. Default: five minutes. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** The HTML page that the user sees after signing in. It cannot run scripts or load anything. */
-  readonly page?: string;
+  readonly page?: string | undefined;
 }
 
 const OPTIONS = {

@@ -14,9 +14,9 @@ import type { TokenStore } from "./types.ts";
 /** Options of `fileTokens()`. */
 export interface FileTokensOptions {
   /** Receives messages for the user, such as that a broken file was moved away. Default: a process warning. */
-  readonly onNotice?: (text: string) => void;
+  readonly onNotice?: ((text: string) => void) | undefined;
   /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
 }
 
 /** A token store that can list its keys. */
@@ -111,11 +111,11 @@ function parseEntries(text: string): Map<string, string> | undefined {
 /** Options of `keychainTokens()`. */
 export interface KeychainTokensOptions {
   /** The service name that the keychain shows. Default: "catenary". */
-  readonly service?: string;
+  readonly service?: string | undefined;
   /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** The maximum length of an entry in characters. Default: 1200 on Windows, else no limit. */
-  readonly entryLength?: number;
+  readonly entryLength?: number | undefined;
 }
 
 const KEYCHAIN_OPTIONS = {

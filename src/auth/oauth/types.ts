@@ -7,29 +7,29 @@ import type * as oauth from "oauth4webapi";
 /** Options of `oauth()`. */
 export interface OAuthOptions {
   /** Where tokens are kept. Default: in memory. */
-  readonly store?: TokenStore;
+  readonly store?: TokenStore | undefined;
   /** How the user gets to the authorization server and back. Without it, no flow that needs the user can run. */
-  readonly redirect?: Redirect;
+  readonly redirect?: Redirect | undefined;
   /** A client that is already registered with the authorization server. */
-  readonly client?: PreRegisteredClient;
+  readonly client?: PreRegisteredClient | undefined;
   /** The https URL of our client ID metadata document, for servers that read such documents. */
-  readonly metadataUrl?: string;
+  readonly metadataUrl?: string | undefined;
   /** The name used in dynamic client registration. Default: "Catenary". */
-  readonly clientName?: string;
+  readonly clientName?: string | undefined;
   /** Scopes that are always requested, in addition to those that the MCP server requires. */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /** How tokens are obtained. Default: the authorization code flow with the user's consent. */
-  readonly grant?: Grant;
+  readonly grant?: Grant | undefined;
   /** Whether tokens are bound to a key (DPoP). Default: only if the MCP server requires it. */
-  readonly dpop?: boolean;
+  readonly dpop?: boolean | undefined;
   /** How many authorizations one request may trigger before it fails. Default: 3. */
-  readonly maxStepUps?: number;
+  readonly maxStepUps?: number | undefined;
   /** Whether metadata and endpoints may be at private addresses. Default: false. */
-  readonly allowPrivateNetwork?: boolean;
+  readonly allowPrivateNetwork?: boolean | undefined;
   /** Makes the requests instead of the built-in guarded fetch. Private addresses are then not blocked. */
-  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /** Receives messages for the user that do not stop the flow. */
-  readonly onNotice?: (text: string) => void;
+  readonly onNotice?: ((text: string) => void) | undefined;
 }
 
 /** A client ID, and how the client authenticates. */
@@ -37,19 +37,19 @@ export interface ClientIdentity {
   /** The client ID. */
   readonly id: string;
   /** The client secret. */
-  readonly secret?: string;
+  readonly secret?: string | undefined;
   /** For `private_key_jwt`. */
-  readonly privateKey?: PrivateKeySource;
+  readonly privateKey?: PrivateKeySource | undefined;
   /** The signing algorithm. Default: one that fits the key. */
-  readonly alg?: string;
+  readonly alg?: string | undefined;
   /** A registered method name such as `client_secret_post`. Default: chosen from those that the server lists. */
-  readonly authMethod?: string;
+  readonly authMethod?: string | undefined;
 }
 
 /** A client that is already registered with an authorization server. */
 export interface PreRegisteredClient extends ClientIdentity {
   /** The server that it is registered with. Default: the first one that it is used with, and never another. */
-  readonly issuer?: string;
+  readonly issuer?: string | undefined;
 }
 
 /** A CryptoKey, a private JWK or a PEM string; or a key in the form of oauth4webapi. */
@@ -91,13 +91,13 @@ export interface TokenStore {
  */
 export interface Grant {
   /** The MCP extension that this grant implements, if any. A client with this grant declares the extension. */
-  readonly extension?: string;
+  readonly extension?: string | undefined;
   /** The `grant_type` of the token request. */
   readonly grantType: string;
   /** The name of the client or subject, if the grant knows it. Tokens are stored under it, so it must not be secret. */
-  readonly identity?: string;
+  readonly identity?: string | undefined;
   /** Keeps tokens in memory only. Needed if the subject is unknown: a store could return them for another subject. */
-  readonly memoryOnly?: boolean;
+  readonly memoryOnly?: boolean | undefined;
   /** Whether the user takes part. An interactive grant runs only after the MCP server has refused a request. */
   readonly interactive: boolean;
   /**
@@ -151,9 +151,9 @@ export type Assertion = string | ((request: AssertionRequest) => Promise<string>
 /** The organization's identity provider. */
 export interface IdentityProvider {
   /** The issuer URL. The provider's metadata is looked up under it, unless `tokenEndpoint` is given. */
-  readonly issuer?: string;
+  readonly issuer?: string | undefined;
   /** The URL for token requests. Default: the one in the provider's metadata. */
-  readonly tokenEndpoint?: string;
+  readonly tokenEndpoint?: string | undefined;
   /** The client at the identity provider for which the user signed in. */
   readonly client: ClientIdentity;
 }

@@ -21,20 +21,20 @@ import { jsonOf, publicUri } from "./log.ts";
 /** Options of `audit()`. */
 export interface AuditOptions {
   /** The path of the file. It is created, readable only for its owner, if it does not exist. */
-  readonly file?: string;
+  readonly file?: string | undefined;
   /** Gets each line, without a line break, instead of a file. The result waits for its promise. */
-  readonly write?: (line: string) => void | Promise<void>;
+  readonly write?: ((line: string) => void | Promise<void>) | undefined;
   /** Only requests of these methods are written. Default: all. */
-  readonly methods?: readonly string[];
+  readonly methods?: readonly string[] | undefined;
   /**
    * Also writes arguments (true), or only a hash of them. What has the name or the shape of a secret is replaced; other
    * secrets are not. Default: false.
    */
-  readonly arguments?: boolean | "hash";
+  readonly arguments?: boolean | "hash" | undefined;
   /** Also writes a line before a request is passed on, so that a crash cannot hide it. Default: false. */
-  readonly start?: boolean;
+  readonly start?: boolean | undefined;
   /** What happens if lines cannot be written: further requests are refused, or one warning. Default: `refuse`. */
-  readonly onFailure?: "refuse" | "warn";
+  readonly onFailure?: "refuse" | "warn" | undefined;
 }
 
 export const AUDIT: OptionsHelp<AuditOptions> = {

@@ -13,17 +13,17 @@ import { hideItems, matchesGlob, nameMatcher, type HideOptions, type IsVisible, 
 /** A rule of `authorize()`. It matches if all its conditions do; without conditions, it matches everything. */
 export interface AuthorizeRule {
   /** What a match means. Default: true. */
-  readonly allow?: boolean;
+  readonly allow?: boolean | undefined;
   /** The authenticated identities of callers; `*` matches any characters. Callers without an identity never match. */
-  readonly callers?: readonly string[];
+  readonly callers?: readonly string[] | undefined;
   /** The caller must have all of these scopes. */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /** Names of tools; `*` matches any characters. If a rule names items, it does not match items of other kinds. */
-  readonly tools?: readonly string[];
+  readonly tools?: readonly string[] | undefined;
   /** Names of prompts. */
-  readonly prompts?: readonly string[];
+  readonly prompts?: readonly string[] | undefined;
   /** URIs of resources, and URI templates. */
-  readonly resources?: readonly string[];
+  readonly resources?: readonly string[] | undefined;
 }
 
 /** What a caller wants to use. */
@@ -36,13 +36,13 @@ export interface AuthorizedItem {
 /** Options of `authorize()`. */
 export interface AuthorizeOptions {
   /** The first rule that matches decides. */
-  readonly rules?: readonly AuthorizeRule[];
+  readonly rules?: readonly AuthorizeRule[] | undefined;
   /** What no rule matches. Default: `deny`. */
-  readonly default?: "allow" | "deny";
+  readonly default?: "allow" | "deny" | undefined;
   /** Decides about what no rule matches, instead of `default`. */
-  readonly decide?: (caller: Caller, item: AuthorizedItem) => boolean | Promise<boolean>;
+  readonly decide?: ((caller: Caller, item: AuthorizedItem) => boolean | Promise<boolean>) | undefined;
   /** Whether a refused call says that it was refused. Default: false, it fails as if the item did not exist. */
-  readonly tell?: boolean;
+  readonly tell?: boolean | undefined;
 }
 
 const STRINGS = OPTION_SCHEMAS.strings;

@@ -15,13 +15,13 @@ import { isNoAnswer } from "../router/failures.ts";
 /** Options of `breaker()`. */
 export interface BreakerOptions {
   /** After how many failures in a row calls are refused. Default: 5. */
-  readonly failures?: number;
+  readonly failures?: number | undefined;
   /** For how many milliseconds calls are refused. Default: 30,000. */
-  readonly openMs?: number;
+  readonly openMs?: number | undefined;
   /** Failures are counted for each upstream, or for each tool. Default: `upstream`. */
-  readonly by?: "upstream" | "tool";
+  readonly by?: "upstream" | "tool" | undefined;
   /** Whether a tool result with `isError` is a failure too. Default: false. */
-  readonly toolErrors?: boolean;
+  readonly toolErrors?: boolean | undefined;
 }
 
 export const BREAKER: OptionsHelp<BreakerOptions> = {

@@ -21,23 +21,23 @@ export interface CacheRule {
   /** For how many milliseconds, whatever the server says. */
   readonly ttlMs: number;
   /** Whether all callers of one part of the gateway (a profile) get the same result. Default: false. */
-  readonly public?: boolean;
+  readonly public?: boolean | undefined;
 }
 
 /** Options of `cache()`. In the names, `*` matches any characters. The first rule that matches counts. */
 export interface CacheOptions {
   /** Results of tools, by their names. A name with `*` counts only for tools that declare themselves read-only. */
-  readonly tools?: Readonly<Record<string, CacheRule>>;
+  readonly tools?: Readonly<Record<string, CacheRule>> | undefined;
   /** Prompts by their names. */
-  readonly prompts?: Readonly<Record<string, CacheRule>>;
+  readonly prompts?: Readonly<Record<string, CacheRule>> | undefined;
   /** Contents of resources, by URI. */
-  readonly resources?: Readonly<Record<string, CacheRule>>;
+  readonly resources?: Readonly<Record<string, CacheRule>> | undefined;
   /** All lists. */
-  readonly lists?: CacheRule;
+  readonly lists?: CacheRule | undefined;
   /** How many results are kept at most. Default: 1,000. */
-  readonly maxEntries?: number;
+  readonly maxEntries?: number | undefined;
   /** The size of all results together, in characters of JSON. Default: 16 MiB. */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
 }
 
 const RULE = {

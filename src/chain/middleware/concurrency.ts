@@ -15,13 +15,13 @@ export interface ConcurrencyOptions {
   /** How many calls may run at once. */
   readonly calls: number;
   /** One limit for each caller, one for each tool, or one for all calls. Default: `caller`. */
-  readonly by?: "caller" | "tool" | "all";
+  readonly by?: "caller" | "tool" | "all" | undefined;
   /** How many calls may wait at each limit. Default: 100. With 0, a call over the limit is refused at once. */
-  readonly queue?: number;
+  readonly queue?: number | undefined;
   /** How many milliseconds a call may wait. Default: 30,000. */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** The methods that count as calls. Default: tools/call, prompts/get, resources/read and completion/complete. */
-  readonly methods?: readonly string[];
+  readonly methods?: readonly string[] | undefined;
 }
 
 export const CONCURRENCY: OptionsHelp<ConcurrencyOptions> = {

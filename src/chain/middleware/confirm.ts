@@ -16,16 +16,16 @@ import { CallerTools } from "../caller-tools.ts";
 /** Options of `confirm()`. */
 export interface ConfirmOptions {
   /** The names of tools that need consent, also with the prefix of a server. `*` matches any characters. Default: all. */
-  readonly tools?: readonly string[];
+  readonly tools?: readonly string[] | undefined;
   /** Of these, only tools that may destroy something, or all. Default: `destructive`. */
-  readonly only?: "destructive" | "all";
+  readonly only?: "destructive" | "all" | undefined;
   /**
    * Whether the question shows the arguments, cut to 500 characters or to this number. Those whose names look like
    * secrets are left out. Default: true.
    */
-  readonly arguments?: boolean | number;
+  readonly arguments?: boolean | number | undefined;
   /** What happens to a call whose caller cannot be asked. Default: `refuse`. */
-  readonly unasked?: "refuse" | "allow";
+  readonly unasked?: "refuse" | "allow" | undefined;
 }
 
 export const CONFIRM: OptionsHelp<ConfirmOptions> = {

@@ -13,53 +13,55 @@ type Fields = { readonly [key: string]: unknown };
 /** What to say about an item. What is not set stays as it is. */
 interface ItemDescription {
   /** A name for people. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** What the item is, for models and people. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Pictures for people: `[{ src, mimeType, sizes }]`. */
-  readonly icons?: readonly Fields[];
+  readonly icons?: readonly Fields[] | undefined;
 }
 
 /** What to say about a tool. */
 export interface ToolDescription extends ItemDescription {
   /** Descriptions of single parameters, by their names. */
-  readonly parameters?: Readonly<Record<string, string>>;
+  readonly parameters?: Readonly<Record<string, string>> | undefined;
   /** The JSON Schema of the arguments, in place of the upstream's. */
-  readonly inputSchema?: Fields;
+  readonly inputSchema?: Fields | undefined;
   /** The JSON Schema of the structured content, in place of the upstream's. */
-  readonly outputSchema?: Fields;
+  readonly outputSchema?: Fields | undefined;
   /** Added to the annotations of the upstream, or in place of those with the same names. */
-  readonly annotations?: {
-    readonly title?: string;
-    readonly readOnlyHint?: boolean;
-    readonly destructiveHint?: boolean;
-    readonly idempotentHint?: boolean;
-    readonly openWorldHint?: boolean;
-  };
+  readonly annotations?:
+    | {
+        readonly title?: string | undefined;
+        readonly readOnlyHint?: boolean | undefined;
+        readonly destructiveHint?: boolean | undefined;
+        readonly idempotentHint?: boolean | undefined;
+        readonly openWorldHint?: boolean | undefined;
+      }
+    | undefined;
 }
 
 /** What to say about a prompt. */
 export interface PromptDescription extends ItemDescription {
   /** Descriptions of single arguments, by their names. */
-  readonly arguments?: Readonly<Record<string, string>>;
+  readonly arguments?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What to say about a resource or a template. */
 export interface ResourceDescription extends ItemDescription {
   /** The type of its contents. */
-  readonly mimeType?: string;
+  readonly mimeType?: string | undefined;
   /** Added to the annotations of the upstream: `audience`, `priority`, `lastModified`. */
-  readonly annotations?: Fields;
+  readonly annotations?: Fields | undefined;
 }
 
 /** Options of `describe()`. In the names, `*` matches any characters. If several match, the later ones win. */
 export interface DescribeOptions {
   /** Tools by their names. */
-  readonly tools?: Readonly<Record<string, ToolDescription>>;
+  readonly tools?: Readonly<Record<string, ToolDescription>> | undefined;
   /** Prompts by their names. */
-  readonly prompts?: Readonly<Record<string, PromptDescription>>;
+  readonly prompts?: Readonly<Record<string, PromptDescription>> | undefined;
   /** Resources by their URI, templates by their URI template. */
-  readonly resources?: Readonly<Record<string, ResourceDescription>>;
+  readonly resources?: Readonly<Record<string, ResourceDescription>> | undefined;
 }
 
 const TEXT = { type: "string", minLength: 1 } as const;

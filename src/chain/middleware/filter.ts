@@ -33,23 +33,23 @@ export { matchesGlob };
 /** In both lists, `*` matches any characters. */
 export interface FilterRule {
   /** The names to show. Default: all. */
-  readonly only?: readonly string[];
+  readonly only?: readonly string[] | undefined;
   /**
    * The names to hide, as callers see them or as they are at an upstream (`delete` hides `notes_delete` if that is the
    * tool `delete` of `notes`). For URIs, also hides other spellings, and the URIs that a URI template matches. `file:`
    * URIs are compared without regard to case, since the disk of the upstream may ignore it.
    */
-  readonly not?: readonly string[];
+  readonly not?: readonly string[] | undefined;
 }
 
 /** Options of `filter()`: a rule for each kind of item. A kind without a rule is shown whole. */
 export interface FilterOptions {
   /** Tools by their names. */
-  readonly tools?: FilterRule;
+  readonly tools?: FilterRule | undefined;
   /** Prompts by their names. */
-  readonly prompts?: FilterRule;
+  readonly prompts?: FilterRule | undefined;
   /** Resources by their URI, templates by their URI template. */
-  readonly resources?: FilterRule;
+  readonly resources?: FilterRule | undefined;
 }
 
 const RULE = {
@@ -80,7 +80,7 @@ export interface HideOptions {
   /** The error for an item that is hidden. Default: as for one that does not exist. */
   readonly refuse?: ((capability: ListCapability, name: string) => McpError) | undefined;
   /** Whether the name that the caller uses is enough, without those at the upstreams. Default: false. */
-  readonly knowsNames?: boolean;
+  readonly knowsNames?: boolean | undefined;
 }
 
 /**

@@ -20,17 +20,17 @@ type Headers = Readonly<Record<string, string>>;
 /** What to add to the calls of a tool. */
 export interface ToolInjection {
   /** Arguments by name. They are hidden from callers. */
-  readonly arguments?: Fields;
+  readonly arguments?: Fields | undefined;
   /** HTTP headers, if the tool is that of a server over HTTP. */
-  readonly headers?: Headers;
+  readonly headers?: Headers | undefined;
 }
 
 /** Options of `inject()`. */
 export interface InjectOptions {
   /** What to add to the calls of tools, by their names. `*` matches any characters. If several match, later ones win. */
-  readonly tools?: Readonly<Record<string, ToolInjection>>;
+  readonly tools?: Readonly<Record<string, ToolInjection>> | undefined;
   /** HTTP headers to add to all requests that go to a server over HTTP. */
-  readonly headers?: Headers;
+  readonly headers?: Headers | undefined;
 }
 
 const HEADERS = { ...OPTION_SCHEMAS.stringMap, description: "HTTP headers, for servers over HTTP." } as const;

@@ -21,16 +21,16 @@ export type Severity = "info" | "warning" | "error";
 /** Options of `log()`. */
 export interface LogOptions {
   /** The lowest level that is written. Default: `info`, which is everything. Tool errors are warnings. */
-  readonly level?: Severity;
+  readonly level?: Severity | undefined;
   /** A line for people, or a JSON object. Default: `text`. */
-  readonly format?: "text" | "json";
+  readonly format?: "text" | "json" | undefined;
   /**
    * Also writes arguments and error messages, cut to 200 characters or to this number. What has the name or the shape of
    * a secret is replaced; other secrets are not.
    */
-  readonly arguments?: boolean | number;
+  readonly arguments?: boolean | number | undefined;
   /** Gets each line, without a line break. Default: writes it to stderr. */
-  readonly write?: (line: string) => void;
+  readonly write?: ((line: string) => void) | undefined;
 }
 
 const SEVERITIES: readonly Severity[] = ["info", "warning", "error"];

@@ -15,7 +15,7 @@ import { LISTS_BY_METHOD } from "../result-items.ts";
 /** Options of `metrics()`. */
 export interface MetricsOptions {
   /** How many combinations of method, name, server and error have figures of their own. Default: 1,000. */
-  readonly maxSeries?: number;
+  readonly maxSeries?: number | undefined;
 }
 
 export const METRICS: OptionsHelp<MetricsOptions> = {

@@ -21,13 +21,13 @@ import { backgroundContext } from "../router/pages.ts";
 /** Options of `pin()`. */
 export interface PinOptions {
   /** Whether the first list of a server is approved, or held like all later changes. Default: `approve`. */
-  readonly first?: "approve" | "hold";
+  readonly first?: "approve" | "hold" | undefined;
   /** The path of the file of approved definitions. Default: a file in the state folder of the user. */
-  readonly file?: string;
+  readonly file?: string | undefined;
   /** The name of the server in the file, if the gateway has only one. Default: `server`, or its name in the config. */
-  readonly server?: string;
+  readonly server?: string | undefined;
   /** Called once for each item that is held. Default: writes a warning. */
-  readonly onHeld?: (item: HeldItem) => void;
+  readonly onHeld?: ((item: HeldItem) => void) | undefined;
 }
 
 /** A definition that is held. */

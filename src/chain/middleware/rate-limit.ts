@@ -12,13 +12,13 @@ export interface RateLimitOptions {
   /** How many calls are allowed in each period. They may all come at once. */
   readonly calls: number;
   /** The period. Set either `per` or `perMs`. */
-  readonly per?: "second" | "minute" | "hour";
+  readonly per?: "second" | "minute" | "hour" | undefined;
   /** The period in milliseconds. */
-  readonly perMs?: number;
+  readonly perMs?: number | undefined;
   /** One bucket for each caller, or one for all callers. Default: `caller`. */
-  readonly by?: "caller" | "all";
+  readonly by?: "caller" | "all" | undefined;
   /** The methods that count as calls. Default: tools/call, prompts/get, resources/read and completion/complete. */
-  readonly methods?: readonly string[];
+  readonly methods?: readonly string[] | undefined;
 }
 
 export const RATE_LIMIT: OptionsHelp<RateLimitOptions> = {

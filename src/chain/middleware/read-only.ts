@@ -12,7 +12,7 @@ import { matchesGlob } from "./filter.ts";
 /** Options of `readOnly()`. */
 export interface ReadOnlyOptions {
   /** Names of tools that pass whatever they declare. `*` matches any characters. */
-  readonly allow?: readonly string[];
+  readonly allow?: readonly string[] | undefined;
 }
 
 export const READ_ONLY: OptionsHelp<ReadOnlyOptions> = {

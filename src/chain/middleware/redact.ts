@@ -11,13 +11,13 @@ import { trusted } from "../../protocol/compose.ts";
 /** Options of `redact()`. */
 export interface RedactOptions {
   /** Where secrets are replaced: on the way to the caller, on the way to the upstream. Default: `["results"]`. */
-  readonly in?: readonly ("results" | "arguments")[];
+  readonly in?: readonly ("results" | "arguments")[] | undefined;
   /** What is recognized by its shape. Default: `["tokens", "jwts", "private-keys"]`. */
-  readonly detect?: readonly SecretShape[];
+  readonly detect?: readonly SecretShape[] | undefined;
   /** Secrets by their value, of at least 4 characters. */
-  readonly values?: readonly string[];
+  readonly values?: readonly string[] | undefined;
   /** The names of fields whose values are replaced; `*` matches any characters, and case does not matter. */
-  readonly keys?: readonly string[];
+  readonly keys?: readonly string[] | undefined;
 }
 
 const PLACES = ["results", "arguments"] as const;

@@ -27,6 +27,12 @@ it.each([...MIDDLEWARE.keys()])("creates %s, which is named as in a config", (na
   expect(create(name, OPTIONS[name])().name).toBe(name);
 });
 
+it.each([...MIDDLEWARE_HELP])("creates %s with undefined for each option that is not required", (name, { options }) => {
+  const needed = Object({ ...OPTIONS, concurrency: { calls: 4 }, timeout: { totalMs: 1_000 } }[name]) as object;
+  const absent = Object.fromEntries(Object.keys(options).map((option) => [option, undefined]));
+  expect(create(name, { ...absent, ...needed })().name).toBe(name);
+});
+
 it.each([
   ["log", { level: "debug" }, "level", 'log: `level` must be "info", "warning" or "error", not "debug"'],
   ["log", { format: "xml" }, "format", 'log: `format` must be "text" or "json", not "xml"'],

@@ -33,13 +33,19 @@ type Names = Readonly<Record<string, string>>;
 /** Options of `rename()`. */
 export interface RenameOptions {
   /** Maps the upstream's names to new names. */
-  readonly tools?: Names;
+  readonly tools?: Names | undefined;
   /** The same for prompts. */
-  readonly prompts?: Names;
+  readonly prompts?: Names | undefined;
   /** Maps the upstream's URIs to new URIs. If both end with `*`, the URIs are renamed by prefix. */
-  readonly resources?: Names;
+  readonly resources?: Names | undefined;
   /** Maps the names that callers see to new descriptions. */
-  readonly descriptions?: { readonly tools?: Names; readonly prompts?: Names; readonly resources?: Names };
+  readonly descriptions?:
+    | {
+        readonly tools?: Names | undefined;
+        readonly prompts?: Names | undefined;
+        readonly resources?: Names | undefined;
+      }
+    | undefined;
 }
 
 const NAMES = OPTION_SCHEMAS.stringMap;

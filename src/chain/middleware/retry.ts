@@ -15,13 +15,13 @@ import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 /** Options of `retry()`. */
 export interface RetryOptions {
   /** How many times a request is sent at most. Default: 3. */
-  readonly attempts?: number;
+  readonly attempts?: number | undefined;
   /** The first pause, in milliseconds. Each further pause is about 1.6 times as long. Default: 1,000. */
-  readonly firstMs?: number;
+  readonly firstMs?: number | undefined;
   /** The longest pause, in milliseconds. Default: 60,000. */
-  readonly maxMs?: number;
+  readonly maxMs?: number | undefined;
   /** Only requests of these methods are sent again. Default: all. */
-  readonly methods?: readonly string[];
+  readonly methods?: readonly string[] | undefined;
 }
 
 export const RETRY: OptionsHelp<RetryOptions> = {

@@ -31,9 +31,9 @@ import { matchesGlob } from "./filter.ts";
 /** Options of `search()`. */
 export interface SearchOptions {
   /** The tools that stay in the list, by name; `*` matches any characters. Default: none. */
-  readonly include?: readonly string[];
+  readonly include?: readonly string[] | undefined;
   /** The default for the argument `limit` of `search-tools`; at most 50. Default: 10. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 }
 
 export const SEARCH: OptionsHelp<SearchOptions> = {

@@ -16,13 +16,13 @@ import { isMethodNotFound } from "../router/failures.ts";
 /** Options of `shape()`. */
 export interface ShapeOptions {
   /** How many characters of text a result may have; the same for its structured content as JSON. Default: 20,000. */
-  readonly maxChars?: number;
+  readonly maxChars?: number | undefined;
   /** How long a whole result is kept, in milliseconds. Default: 10 minutes. */
-  readonly keepMs?: number;
+  readonly keepMs?: number | undefined;
   /** How many bytes of whole results are kept, for all callers together. Default: 64 MiB. */
-  readonly keepBytes?: number;
+  readonly keepBytes?: number | undefined;
   /** Returns a text that replaces the whole text, at most `maxChars` of it. Default: its beginning and its end. */
-  readonly summarize?: (text: string, request: Request, context: Context) => string | Promise<string>;
+  readonly summarize?: ((text: string, request: Request, context: Context) => string | Promise<string>) | undefined;
 }
 
 export const SHAPE: OptionsHelp<ShapeOptions> = {

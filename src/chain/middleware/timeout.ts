@@ -11,11 +11,11 @@ import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 /** Options of `timeout()`. */
 export interface TimeoutOptions {
   /** Milliseconds that a request may take in total. */
-  readonly totalMs?: number;
+  readonly totalMs?: number | undefined;
   /** Milliseconds that a request may take without progress. */
-  readonly idleMs?: number;
+  readonly idleMs?: number | undefined;
   /** Only requests of these methods are limited. Default: all except subscriptions. */
-  readonly methods?: readonly string[];
+  readonly methods?: readonly string[] | undefined;
 }
 
 export const TIMEOUT: OptionsHelp<TimeoutOptions> = {

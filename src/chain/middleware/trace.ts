@@ -29,14 +29,14 @@ export interface TraceOptions {
    * `server`: spans of requests that the gateway gets. `client`: spans of requests to an upstream, for the middleware
    * of that upstream. Default: `server`.
    */
-  readonly kind?: "server" | "client";
+  readonly kind?: "server" | "client" | undefined;
   /**
    * Whether spans have the arguments and results of tools, and messages of errors. What has the name or the shape of a
    * secret is replaced; other secrets are not. Default: false.
    */
-  readonly content?: boolean;
+  readonly content?: boolean | undefined;
   /** The module `@opentelemetry/api`. Default: it is imported. */
-  readonly api?: object;
+  readonly api?: object | undefined;
 }
 
 const KINDS = ["server", "client"] as const;

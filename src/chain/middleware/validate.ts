@@ -18,9 +18,9 @@ import { CallerTools } from "../caller-tools.ts";
 /** Options of `validate()`. */
 export interface ValidateOptions {
   /** Whether calls with invalid arguments are refused. Default: true. */
-  readonly arguments?: boolean;
+  readonly arguments?: boolean | undefined;
   /** What happens to an invalid result: it becomes an error, one warning is written, or nothing. Default: `refuse`. */
-  readonly results?: "refuse" | "warn" | "off";
+  readonly results?: "refuse" | "warn" | "off" | undefined;
 }
 
 export const VALIDATE: OptionsHelp<ValidateOptions> = {

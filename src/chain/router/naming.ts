@@ -15,9 +15,9 @@ import { ShownNames } from "./shown-names.ts";
 /** How the names of one upstream are shown. */
 export interface UpstreamNaming {
   /** When its names get a prefix. Default: the option `names` of the gateway. */
-  readonly names?: NamesOption;
+  readonly names?: NamesOption | undefined;
   /** Its prefix, without the separator. Default: its name. */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
 }
 
 export interface NamingOptions {
@@ -25,20 +25,20 @@ export interface NamingOptions {
    * When the name of a tool, prompt or resource gets the prefix of its upstream: only if another upstream uses the same
    * name (the default), or always.
    */
-  readonly names?: NamesOption;
+  readonly names?: NamesOption | undefined;
   /** What stands between the prefix and the name of a tool or prompt: one to four of `_` and `-`. Default: `_`. */
-  readonly separator?: string;
+  readonly separator?: string | undefined;
   /** The most characters of the name of a tool or prompt, 32 to 64. Default: 48, since clients add prefixes too. */
-  readonly maxNameLength?: number;
+  readonly maxNameLength?: number | undefined;
   /** How the names of single upstreams are shown, by the names of the upstreams. */
-  readonly upstreams?: Readonly<Record<string, UpstreamNaming>>;
+  readonly upstreams?: Readonly<Record<string, UpstreamNaming>> | undefined;
   /**
    * A key, such as the path of a config. The names that are shown are kept on disk under it, so that they stay the same
    * after a restart. Default: they are remembered until the process ends.
    */
-  readonly rememberNames?: string;
+  readonly rememberNames?: string | undefined;
   /** Called with names of an upstream that model APIs would refuse. Default: `process.emitWarning`. */
-  readonly onWarning?: (upstream: string, message: string) => void;
+  readonly onWarning?: ((upstream: string, message: string) => void) | undefined;
 }
 
 /** The part of a gateway that some callers see. */
@@ -72,7 +72,7 @@ function prefixesIn(
 /** `names`: the names of the upstreams. */
 export function createNaming(
   names: readonly string[],
-  options: NamingOptions & { readonly shownNames?: ShownNames },
+  options: NamingOptions & { readonly shownNames?: ShownNames | undefined },
 ): Naming {
   const { separator = DEFAULT_SEPARATOR, maxNameLength: maxLength = MAX_NAME_LENGTH, onWarning = warn } = options;
   const { shownNames = new ShownNames() } = options;

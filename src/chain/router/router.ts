@@ -19,13 +19,13 @@ import type { ShownNames } from "./shown-names.ts";
 import { listen } from "./subscriptions.ts";
 
 export interface RouterOptions extends Omit<NamingOptions, "rememberNames"> {
-  readonly select?: SelectPart;
+  readonly select?: SelectPart | undefined;
   /** The names that were shown before. */
-  readonly shownNames?: ShownNames;
+  readonly shownNames?: ShownNames | undefined;
   /** The name and version of the router. */
-  readonly info?: Implementation;
+  readonly info?: Implementation | undefined;
   /** Instructions for the model, placed before those of the upstreams. */
-  readonly instructions?: string;
+  readonly instructions?: string | undefined;
 }
 
 const MAX_VIEWS = 1_000;

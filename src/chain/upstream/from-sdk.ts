@@ -4,7 +4,7 @@
 import { attempt } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { decode, encode, faultText } from "../../jsonrpc/codec.ts";
 import { type Id, isId, type Message } from "../../jsonrpc/message.ts";
 import type { Inbound, NamedTransportSource, Transport, TransportSource } from "../../transport/transport.ts";
@@ -63,7 +63,7 @@ export function fromSdk(server: SdkServer | SdkServerFactory, options: FromSdkOp
   if (typeof server === "function" && !("tool" in server)) {
     const transport = async (): Promise<Transport> => new SdkConnection(await create(server), FROM_FUNCTION);
     const source = sourceOf(transport, "The function given to fromSdk() did not make a server");
-    return upstream(source, { share: "per-session", maxSessions: MAX_SESSIONS, ...options });
+    return upstream(source, { share: "per-session", maxSessions: MAX_SESSIONS, ...defined(options) });
   }
   if (!isSdkServer(server)) {
     throw new TypeError(`fromSdk() takes ${EXPECTED}, or a function that makes one, not ${describe(server)}`);
@@ -72,7 +72,7 @@ export function fromSdk(server: SdkServer | SdkServerFactory, options: FromSdkOp
     throw new TypeError("fromSdk(): a server object has one session; for `share`, pass a function that makes a server");
   }
   const source = sourceOf(oneAtATime(server), "`close` of the server did not end its last connection");
-  return upstream(source, { idleMs: 0, ...options, share: "shared" });
+  return upstream(source, { idleMs: 0, ...defined(options), share: "shared" });
 }
 
 function sourceOf(transport: TransportSource["transport"], opening: string): NamedTransportSource {

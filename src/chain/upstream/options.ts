@@ -22,13 +22,13 @@ export type UpstreamTarget = Target;
 /** How often and how soon an upstream is restarted after failures. */
 export interface RestartOptions {
   /** After this many failures within the window, restarts pause until the oldest is outside it. Default: 5. */
-  readonly maxFailures?: number;
+  readonly maxFailures?: number | undefined;
   /** The length of the window in milliseconds. Default: 3 minutes. */
-  readonly windowMs?: number;
+  readonly windowMs?: number | undefined;
   /** The first pause in milliseconds. Each pause is about 1.6 times as long as the one before. Default: 1 s. */
-  readonly firstMs?: number;
+  readonly firstMs?: number | undefined;
   /** The longest pause in milliseconds. Default: 60 s. */
-  readonly maxMs?: number;
+  readonly maxMs?: number | undefined;
 }
 
 /** Options of `upstream()`. */
@@ -40,51 +40,51 @@ export interface UpstreamOptions extends Pick<
    * For a URL: the names of HTTP headers of callers that are passed on. Callers whose values differ get separate
    * sessions. `Authorization`, `Cookie` and protocol headers are refused. Default: none.
    */
-  readonly forwardHeaders?: readonly string[];
+  readonly forwardHeaders?: readonly string[] | undefined;
   /** Its name in errors. Default: its command or URL. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /**
    * Which callers share a session. Default: one session per principal; once the upstream has sent a request to a client
    * (elicitation, sampling, roots), one per client that can answer.
    */
-  readonly share?: Share;
+  readonly share?: Share | undefined;
   /** Added to the environment of a command. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /**
    * Which variables of our environment a command inherits. `false`: those that most programs need, such as PATH and
    * HOME. `true`: all but the secrets of Catenary. An array: those of `false`, and the variables of these names, in
    * which `*` matches any characters. Default: false.
    */
-  readonly inheritEnv?: boolean | readonly string[];
+  readonly inheritEnv?: boolean | readonly string[] | undefined;
   /** The folder in which a command is started. */
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   /** Milliseconds that a request may take without progress. Default: no limit, since the caller has one. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Milliseconds that a request may take in all. Default: no limit. */
-  readonly maxTimeoutMs?: number;
+  readonly maxTimeoutMs?: number | undefined;
   /**
    * Milliseconds that the upstream may take to start and answer the first request. Default: 10 minutes, of which a
    * request waits for 60 s.
    */
-  readonly startTimeoutMs?: number;
+  readonly startTimeoutMs?: number | undefined;
   /**
    * Milliseconds without a call after which a session is ended; 0 means never. Default: 30 minutes, but not while a
    * caller with a session is connected.
    */
-  readonly idleMs?: number;
+  readonly idleMs?: number | undefined;
   /** How often and how soon a command is restarted after a failure. */
-  readonly restart?: RestartOptions;
+  readonly restart?: RestartOptions | undefined;
   /**
    * Starts it at once instead of with the first request. Has no effect if `share` gives each session or request its own
    * session. Default: false.
    */
-  readonly start?: boolean;
+  readonly start?: boolean | undefined;
   /** Whether the lists of a command are cached on disk, so that they are shown without starting it. Default: true. */
-  readonly remember?: boolean;
+  readonly remember?: boolean | undefined;
   /** The most sessions at the same time. Default: 100. */
-  readonly maxSessions?: number;
+  readonly maxSessions?: number | undefined;
   /** Called when the status has changed. */
-  readonly onState?: (status: UpstreamStatus) => void;
+  readonly onState?: ((status: UpstreamStatus) => void) | undefined;
 }
 
 /**

@@ -4,7 +4,7 @@
 import { Semaphore, within } from "../../core/async.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import { defined, errorMessage, isObject, type Optional } from "../../core/values.ts";
 import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, type Message, plainId } from "../../jsonrpc/message.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
@@ -16,7 +16,7 @@ export interface HttpTarget {
   readonly auth?: Authorizer | undefined;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly limits?: Partial<Limits> | undefined;
+  readonly limits?: Optional<Limits> | undefined;
   /** Whether error messages leave out the path of the URL. */
   readonly hidesPath?: boolean | undefined;
 }
@@ -51,7 +51,7 @@ export class HttpConnection {
   constructor(target: HttpTarget) {
     this.#target = target;
     this.url = target.url;
-    this.limits = { ...DEFAULT_LIMITS, ...target.limits };
+    this.limits = { ...DEFAULT_LIMITS, ...defined(target.limits ?? {}) };
     const given = Object.entries(target.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
     // Some servers and proxies reject requests without a user agent.
     this.#headers = { "user-agent": "catenary", ...(Object.fromEntries(given) as Record<string, string>) };

@@ -4,7 +4,7 @@
 import type { Authenticator } from "../../core/authentication.ts";
 import { type Handler, evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler.ts";
 import { checkOptions } from "../../core/options.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";
 import { checkIdentity } from "./admission.ts";
 import { createGuard } from "./guard.ts";
@@ -137,7 +137,7 @@ export function createFront(handler: Handler, options: MountOptions, host?: stri
   const gateway = handler as Handler & { metrics?: () => string | undefined };
   return new HttpRouter(handler, createGuard({ host, allowedHosts, allowedOrigins }), {
     ...(typeof gateway.metrics === "function" && { metrics: () => gateway.metrics?.() }),
-    ...rest,
+    ...defined(rest),
     ...authenticator,
   });
 }

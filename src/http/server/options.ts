@@ -5,6 +5,7 @@ import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
 import type { ConnectionOptions } from "../../dialogue/connection.ts";
 
 import { checkOptions } from "../../core/options.ts";
+import type { Optional } from "../../core/values.ts";
 
 /** What /readyz reports, besides whether the server is shutting down. */
 export interface Health {
@@ -78,7 +79,7 @@ const HTTP_LIMITS: HttpLimits = {
 };
 
 /** Adds the defaults to the given limits. Throws a TypeError for an unknown name, or a value that is not above 0. */
-export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
+export function httpLimits(given: Optional<HttpLimits> = {}): HttpLimits {
   checkOptions("The HTTP server", given, HTTP_LIMITS, "limits.");
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   for (const [name, value] of set) {
@@ -94,7 +95,7 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
    * Whether another path is an endpoint too, for this caller. All spellings of a path (/a%62c, /abc) are one. The handler finds the path in `context.caller.endpoint`.
    * Legacy HTTP+SSE is served only at the main endpoint. Default: there is only the main endpoint.
    */
-  readonly paths?: (path: string, principal: string | undefined) => boolean;
+  readonly paths?: ((path: string, principal: string | undefined) => boolean) | undefined;
   /** Whether to serve legacy HTTP+SSE at `/sse` and `/messages`, both at the root and below `path`. Default: true. */
   readonly legacySse?: boolean | undefined;
   /**
@@ -109,13 +110,13 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
    * Answers GET /healthz and GET /readyz beside the endpoint. Called for each GET of /readyz with the principal of the
    * caller, if there is one.
    */
-  readonly health?: (principal: string | undefined) => Health;
+  readonly health?: ((principal: string | undefined) => Health) | undefined;
   /**
    * Answers GET /metrics beside the endpoint, for callers that may call. Undefined: this caller gets a 404. Default: the
    * figures of a gateway whose chain has the middleware `metrics`.
    */
-  readonly metrics?: (principal: string | undefined) => string | undefined;
-  readonly limits?: Partial<HttpLimits> | undefined;
+  readonly metrics?: ((principal: string | undefined) => string | undefined) | undefined;
+  readonly limits?: Optional<HttpLimits> | undefined;
   /**
    * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients
    * go on after a restart. Default: `parkedCalls.sealKey`. Without a key, sessions end with the server.

@@ -16,26 +16,26 @@ import { choice, count, flag, required, text, type GuestTool, type Language, typ
 /** What a session may access, as far as Node can restrict it. This prevents accidents, but is not a sandbox. */
 export interface JavaScriptPermission {
   /** Files and folders that may be read; all by default. */
-  readonly read?: readonly string[];
+  readonly read?: readonly string[] | undefined;
   /** Files and folders that may be written; none by default. */
-  readonly write?: readonly string[];
+  readonly write?: readonly string[] | undefined;
   /** Whether the session may start other programs. */
-  readonly childProcess?: boolean;
+  readonly childProcess?: boolean | undefined;
   /** Whether the session may use the network. Before Node 25 it always may, since Node cannot restrict it. */
-  readonly net?: boolean;
+  readonly net?: boolean | undefined;
 }
 
 export interface JavaScriptGuestOptions {
   /** The Node executable; by default that of this process. */
-  readonly command?: string;
+  readonly command?: string | undefined;
   /** The working directory, to which imports, `require` and paths are relative; by default that of this process. */
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   /** Variables to add to the environment that the guest inherits. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
-  readonly inheritEnv?: InheritEnv;
+  readonly inheritEnv?: InheritEnv | undefined;
   /** Restricts the session with the permission model of Node 24 and later. */
-  readonly permission?: boolean | JavaScriptPermission;
+  readonly permission?: boolean | JavaScriptPermission | undefined;
 }
 
 /** The first Node whose permission model can allow the inspector, which the guest needs to interrupt an evaluation. */

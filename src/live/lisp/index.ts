@@ -13,12 +13,12 @@ import { EVALUATE, RESOURCES, TOOLS } from "./tools.ts";
 
 export interface LispGuestOptions {
   /** The SBCL executable; `sbcl` on the PATH by default. */
-  readonly command?: string;
+  readonly command?: string | undefined;
   /** Added to the environment of this process. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
-  readonly inheritEnv?: InheritEnv;
-  readonly cwd?: string;
+  readonly inheritEnv?: InheritEnv | undefined;
+  readonly cwd?: string | undefined;
 }
 
 export interface LispRuntime extends Runtime {

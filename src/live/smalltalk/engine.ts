@@ -10,20 +10,20 @@ export interface SmalltalkGuestOptions {
    * The program that runs the sessions: `gst` for GNU Smalltalk, or, with `image`, the virtual machine of Pharo, Squeak
    * or Cuis. Without it, sessions run on Amber, in Node.
    */
-  readonly command?: string;
+  readonly command?: string | undefined;
   /** The image that `command` runs. Each session works on a copy of it; gst only reads it. */
-  readonly image?: string;
+  readonly image?: string | undefined;
   /**
    * The address of PharoSmalltalkInteropServer in a Pharo image that runs already, such as `http://127.0.0.1:8086`. All
    * sessions then work in that image.
    */
-  readonly attach?: string;
+  readonly attach?: string | undefined;
   /** Variables to add to the environment that the guest inherits. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
-  readonly inheritEnv?: InheritEnv;
+  readonly inheritEnv?: InheritEnv | undefined;
   /** The working directory; by default that of this process. */
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
 }
 
 /** An implementation of Smalltalk that can run the sessions. */

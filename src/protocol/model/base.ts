@@ -11,19 +11,19 @@ import type { Id } from "../../jsonrpc/message.ts";
 export type Role = "user" | "assistant";
 
 export interface Annotations {
-  readonly audience?: readonly Role[];
+  readonly audience?: readonly Role[] | undefined;
   /** From 0 (optional) to 1 (required). */
-  readonly priority?: number;
+  readonly priority?: number | undefined;
   /** ISO 8601. */
-  readonly lastModified?: string;
+  readonly lastModified?: string | undefined;
   readonly [key: string]: unknown;
 }
 
 export interface Icon {
   readonly src: string;
-  readonly mimeType?: string;
-  readonly sizes?: readonly string[];
-  readonly theme?: "light" | "dark";
+  readonly mimeType?: string | undefined;
+  readonly sizes?: readonly string[] | undefined;
+  readonly theme?: "light" | "dark" | undefined;
 }
 
 export interface TextContent {
@@ -99,11 +99,11 @@ export type JsonSchema = { readonly [key: string]: unknown };
 
 /** Hints, not guarantees: a server may claim anything about its tools. */
 export interface ToolAnnotations {
-  readonly title?: string;
-  readonly readOnlyHint?: boolean;
-  readonly destructiveHint?: boolean;
-  readonly idempotentHint?: boolean;
-  readonly openWorldHint?: boolean;
+  readonly title?: string | undefined;
+  readonly readOnlyHint?: boolean | undefined;
+  readonly destructiveHint?: boolean | undefined;
+  readonly idempotentHint?: boolean | undefined;
+  readonly openWorldHint?: boolean | undefined;
 }
 
 export interface Tool {
