@@ -44,15 +44,23 @@ const MAX_SERVER_LENGTH = 4 * 1024 * 1024;
 const MAX_DEFINITION_LENGTH = 64 * 1024;
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
-/** What of an item counts. `_meta` does not, since the gateway and the server may change it at any time. */
-const COUNTED = ["name", "uriTemplate", "title", "description", "mimeType", "arguments", "inputSchema", "outputSchema"];
+/** What of an item counts. */
+const COUNTED = [
+  ...["name", "uriTemplate", "title", "description", "mimeType", "arguments", "inputSchema", "outputSchema"],
+  "annotations",
+];
+/** What of `_meta` counts: the view of a tool, and who sees it. The rest may be different in each list. */
+const COUNTED_META = ["ui", "ui/resourceUri", "openai/outputTemplate"];
 
 /** `name`: the server's own name of the item. */
 export function definitionOf(item: Definition, key: string, name: string): Definition {
-  const fields = [...COUNTED, "annotations"].flatMap((field) =>
-    item[field] === undefined ? [] : [[field, item[field]]],
-  );
-  return { ...(Object.fromEntries(fields) as Definition), [key]: name };
+  const meta = isObject(item["_meta"]) ? fieldsOf(item["_meta"], COUNTED_META) : {};
+  const counted = Object.keys(meta).length > 0 ? { _meta: meta } : undefined;
+  return { ...fieldsOf(item, COUNTED), ...counted, [key]: name };
+}
+
+function fieldsOf(from: Definition, names: readonly string[]): Definition {
+  return Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])));
 }
 
 export class Pins {

@@ -123,7 +123,7 @@ it.each([
   ["inputSchema", { type: "object", properties: { a: { description: "x" } } }],
   ["outputSchema", { type: "object" }],
   ["annotations", { readOnlyHint: true }],
-])("notices a changed %s, and neither the order of fields nor _meta", async (field, value) => {
+])("notices a changed %s, and neither the order of fields nor other keys of _meta", async (field, value) => {
   const { state, handler } = changing({ name: "a", [field]: { x: 1, y: 2 } });
   const running = client(handler);
   await running.names();
@@ -131,6 +131,23 @@ it.each([
   expect(await running.names()).toEqual(["a"]);
   state.tools = [{ name: "a", [field]: value }];
   expect(await running.names()).toEqual([]);
+});
+
+it.each([
+  ["ui", { resourceUri: "ui://notes/view.html", visibility: ["app"] }, { resourceUri: "ui://evil/view.html" }],
+  ["ui", { resourceUri: "ui://a", visibility: ["app"] }, { resourceUri: "ui://a", visibility: ["app", "model"] }],
+  ["ui", undefined, { resourceUri: "ui://evil/view.html" }],
+  ["ui/resourceUri", "ui://notes/view.html", "ui://evil/view.html"],
+  ["openai/outputTemplate", "ui://notes/view.html", undefined],
+])("holds a tool whose view has changed: %s from %j to %j", async (key, before, after) => {
+  const { state, handler } = changing({ name: "a", _meta: { [key]: before, at: 1 } });
+  const running = client(handler);
+  expect(await running.names()).toEqual(["a"]);
+  state.tools = [{ name: "a", _meta: { at: 2, [key]: before } }];
+  expect(await running.names()).toEqual(["a"]);
+  state.tools = [{ name: "a", _meta: { [key]: after, at: 1 } }];
+  expect(await running.names()).toEqual([]);
+  await expect(running.use("a")).rejects.toThrow("The tool a has changed");
 });
 
 it("holds the first list too with the option", async () => {
