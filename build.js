@@ -144,6 +144,7 @@ const parts = [
  * databases do not see them in the installs of users, so what reads the messages of a network is not among them.
  */
 const VENDORED = {
+  "modules/acorn.cjs": `export { Parser } from "acorn";`,
   "modules/sucrase.cjs": `
     export { transform } from "sucrase";
     export { parse } from "sucrase/dist/esm/parser/index.js";`,

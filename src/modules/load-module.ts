@@ -3,7 +3,7 @@
 // beside them. The hook needs a thread, so it is registered only for the first module that needs it.
 
 import { existsSync } from "node:fs";
-import { register, SourceMap, type SourceMapPayload } from "node:module";
+import { createRequire, register, SourceMap, type SourceMapPayload } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile, readBounded } from "../core/files.ts";
@@ -186,12 +186,12 @@ async function findSyntaxError(entry: string, cause: SyntaxError): Promise<Synta
 
 /** The error of Node with the location at which another parser finds a syntax error; undefined if it finds none. */
 async function syntaxErrorIn(file: string, source: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
-  const { parse } = await import("acorn");
+  const { Parser } = createRequire(import.meta.url)("#acorn") as typeof import("acorn");
   let map: object | undefined;
   try {
     const compiled = isTypeScript(file) ? await compile(source, file) : undefined;
     map = compiled?.map;
-    parse(compiled?.code ?? source, { ecmaVersion: "latest", sourceType: "module", allowHashBang: true });
+    Parser.parse(compiled?.code ?? source, { ecmaVersion: "latest", sourceType: "module", allowHashBang: true });
     return undefined;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;

@@ -3,8 +3,6 @@
 // from dist/, even if this file runs as TypeScript: plain Node must be able to load its worker thread.
 
 import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
@@ -73,7 +71,7 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
     ],
     // The guest must not preload the modules that this process preloads.
     env: { NODE_OPTIONS: "", ...options.env },
-    reads: [...["dist", "src/live", "package.json"].map(packageFile), acornFolder()],
+    reads: ["dist", "src/live", "package.json"].map(packageFile),
     ...defined({ cwd: options.cwd, inheritEnv: options.inheritEnv }),
   };
 }
@@ -98,23 +96,13 @@ async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[
     "--allow-inspector",
     ...(read === undefined
       ? ["--allow-fs-read=*"]
-      : [...read, ...guestFolders()].map((path) => `--allow-fs-read=${path}`)),
+      : [...read, packageFile(".")].map((path) => `--allow-fs-read=${path}`)),
     ...write.map((path) => `--allow-fs-write=${path}`),
     ...(childProcess === true ? ["--allow-child-process"] : []),
     ...(net === true && major >= MIN_NET_PERMISSION_NODE ? ["--allow-net"] : []),
     // Node warns at each start that workers and the inspector weaken the restriction. Our documentation explains that.
     "--disable-warning=SecurityWarning",
   ];
-}
-
-/** The folders that the guest itself must be able to read. */
-function guestFolders(): string[] {
-  return [packageFile("."), acornFolder()];
-}
-
-/** The folder of the only package that the guest uses. It has no dependencies. */
-function acornFolder(): string {
-  return dirname(createRequire(import.meta.url).resolve("acorn/package.json"));
 }
 
 async function nodeMajor(node: string): Promise<number> {

@@ -3,7 +3,7 @@
 // imports.
 
 import { createRequire, SourceMap, type SourceMapping } from "node:module";
-import { Parser, type Expression, type Node, type Options, type Pattern, type Program } from "acorn";
+import type { Expression, Node, Options, Pattern, Program } from "acorn";
 
 /** Line and column, both counted from 1. */
 export interface Position {
@@ -39,6 +39,9 @@ export class CodeSyntaxError extends Error {
     this.position = { line, column };
   }
 }
+
+// A file of this package (build.js), since the package installs its code twice.
+const { Parser } = createRequire(import.meta.url)("#acorn") as typeof import("acorn");
 
 const OPTIONS: Options = {
   ecmaVersion: "latest",
