@@ -5,6 +5,7 @@ import { attempt, within } from "../core/async.ts";
 import type { Handler } from "../core/handler.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import {
+  type ErrorMessage,
   isId,
   isNotification,
   isRequest,
@@ -146,8 +147,18 @@ class Connection implements ServedConnection {
   /** Answers an invalid message. With `ordering: "sequential"`, the answer waits for earlier requests. */
   #takeFault(inbound: Inbound, fault = inbound.fault): void {
     if (fault === undefined) return;
+    if (inbound.answerable === false) {
+      this.#failQuestion(fault);
+      return;
+    }
     const answer = this.#compat?.fault(fault) ?? fault;
     void this.#runInOrder(() => this.#respond(answer, inbound));
+  }
+
+  /** Fails the request of the server that an invalid response belongs to, so that it does not have to time out. */
+  #failQuestion({ error, ...response }: ErrorMessage): void {
+    const message = "The client's answer is not a valid message";
+    this.#session.settle({ ...response, error: { ...error, message } });
   }
 
   /** Runs work that is not a request; with `ordering: "sequential"`, in its turn. A shutdown waits for the work. */
@@ -275,6 +286,7 @@ class Connection implements ServedConnection {
       this.#takeFault(inbound, { jsonrpc: "2.0", id: null, error });
       return;
     }
+    for (const item of items) if ("fault" in item && item.answerable === false) this.#failQuestion(item.fault);
     const call = this.#inFlight.beginAnonymous();
     const take = (message: Message, one: Inbound): Promise<void> | undefined => this.#take(message, one, true);
     const respond = (response: ResponseMessage): Promise<void> => this.#respond(response, inbound);
@@ -282,7 +294,7 @@ class Connection implements ServedConnection {
     const documented =
       compat === undefined
         ? items
-        : items.map((item) => ("fault" in item ? { fault: compat.fault(item.fault) } : item));
+        : items.map((item) => ("fault" in item ? { ...item, fault: compat.fault(item.fault) } : item));
     void takeBatch(documented, inbound, take, respond).finally(() => this.#inFlight.end(call));
   }
 
@@ -364,7 +376,7 @@ async function takeBatch(
   const responses = new Map<number, ResponseMessage>();
   const work = items.map(async (item, index) => {
     if ("fault" in item) {
-      responses.set(index, item.fault);
+      if (item.answerable !== false) responses.set(index, item.fault);
       return;
     }
     const { message } = item;

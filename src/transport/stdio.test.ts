@@ -78,6 +78,7 @@ describe("stdioTransport", () => {
     expect(got.map(({ kind, fault }) => [kind, fault?.id, fault?.error])).toEqual([
       ["fault", null, { code: -32700, message: "Parse error", data: broken }],
       ["fault", null, { code: -32600, message: long.details, data: long }],
+      ["fault", 9, expect.objectContaining({ code: -32600 })],
       ["message", undefined, undefined],
       ["end", undefined, undefined],
     ]);

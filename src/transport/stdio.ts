@@ -236,9 +236,7 @@ class StdioTransport implements Transport {
       isBehind: () => this.#writer.backlog > BACKLOG_BYTES,
       maxBytes: this.#limits.messageBytes,
       onLine: (text) => this.#line(text),
-      onFault: (fault, answerable) => {
-        if (answerable) this.#fault(fault);
-      },
+      onFault: (fault, answerable) => this.#fault(fault, answerable),
     });
   }
 
@@ -291,8 +289,8 @@ class StdioTransport implements Transport {
     if (inbound !== undefined) this.#receive?.(inbound);
   }
 
-  #fault(fault: ErrorMessage): void {
-    if (!this.#ended) this.#receive?.({ kind: "fault", fault, gone: this.#gone.signal, reply: this.send });
+  #fault(fault: ErrorMessage, answerable: boolean): void {
+    if (!this.#ended) this.#receive?.({ kind: "fault", fault, answerable, gone: this.#gone.signal, reply: this.send });
   }
 
   #end(error?: Error): void {

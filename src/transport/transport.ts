@@ -89,6 +89,11 @@ export interface Inbound {
   /** The items of a batch. For an invalid item, this has its error response. */
   readonly batch?: readonly BatchItem[];
   readonly fault?: ErrorMessage;
+  /**
+   * For a fault: false if it is a response, which must not be answered and fails the request that it belongs to; true if
+   * it is none. Unknown: a server answers it, and a client takes it for a response.
+   */
+  readonly answerable?: boolean | undefined;
   /** The request on whose stream the message came, if the transport knows. */
   readonly about?: Id;
   /** When to reconnect, for `kind: "hang-up"`. */
@@ -107,7 +112,9 @@ export interface Inbound {
 }
 
 /** One message of a batch, or the error response for an invalid one. */
-export type BatchItem = { readonly message: Message } | { readonly fault: ErrorMessage };
+export type BatchItem =
+  | { readonly message: Message }
+  | { readonly fault: ErrorMessage; readonly answerable?: boolean | undefined };
 
 /** The server no longer knows the session. It has not run the request, which can be sent in a new session. */
 export class SessionLost extends ConnectionError {

@@ -216,7 +216,8 @@ class SdkConnection implements Transport {
       // Its id is one of ours only if it is a response.
       if (!isObject(message) || "method" in message) return;
     }
-    queueMicrotask(() => this.#receive?.({ ...inbound, ...decoded }));
+    const answerable = decoded.kind === "fault" ? false : undefined;
+    queueMicrotask(() => this.#receive?.({ ...inbound, ...decoded, answerable }));
   }
 
   #end(): void {

@@ -9,6 +9,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Params } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
+  type ErrorMessage,
   type Id,
   isNotification,
   isRequest,
@@ -368,16 +369,23 @@ export class Peer {
     // Pass the hang-up on to the caller, if the caller's transport can hang up too.
     if (inbound.kind === "hang-up") this.findCall(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
     const { fault } = inbound;
-    if (fault?.id !== undefined && fault.id !== null) this.#failMalformed(fault.id, fault.error.data);
+    if (fault !== undefined && fault.id !== null) {
+      // An invalid request of the server is answered.
+      if (inbound.answerable === true) this.send(fault);
+      else this.#failMalformed(fault);
+    }
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);
-    for (const item of inbound.batch ?? []) if ("message" in item) this.#take(item.message, inbound);
+    for (const item of inbound.batch ?? []) {
+      if ("message" in item) this.#take(item.message, inbound);
+      else if (item.answerable === false) this.#failMalformed(item.fault);
+    }
   }
 
   /** Fails the call that a malformed answer belongs to, so that the call does not have to time out. */
-  #failMalformed(id: Id, data: unknown): void {
+  #failMalformed({ id, error: { data } }: ErrorMessage): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
-    const call = this.calls.get(plainId(id) as number);
+    const call = id === null ? undefined : this.calls.get(plainId(id) as number);
     if (call === undefined) return;
     this.pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }

@@ -1,0 +1,127 @@
+// Malformed responses over a transport that reads with `decodeInbound`: the request that a response belongs to fails at
+// once, on both sides, and the response is not answered.
+
+import { createInterface } from "node:readline";
+import { PassThrough } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { connect } from "../client/connect.ts";
+import { serveTransport } from "../dialogue/connection.ts";
+import { encode } from "../jsonrpc/codec.ts";
+import { isRequest, type Message } from "../jsonrpc/message.ts";
+import { NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
+import { createServer } from "../server/server.ts";
+import { decodeInbound } from "./decode-inbound.ts";
+import { stdioTransport } from "./stdio.ts";
+import type { Inbound, Transport } from "./transport.ts";
+
+/** A transport whose other side is a function: it gets each message and returns the texts to send back. */
+function scripted(answer: (message: Message) => readonly string[]): Transport & { readonly sent: Message[] } {
+  const gone = new AbortController();
+  const sent: Message[] = [];
+  let receive: (inbound: Inbound) => void = () => undefined;
+  const send = async (message: Message | readonly Message[]): Promise<void> => {
+    sent.push(message as Message);
+    for (const text of answer(message as Message)) queueMicrotask(() => take(text));
+  };
+  const take = (text: string): void => {
+    const inbound = decodeInbound(text, gone.signal, send);
+    if (inbound !== undefined) receive(inbound);
+  };
+  return {
+    sent,
+    start: async (taking) => void (receive = taking),
+    send,
+    close: async () => gone.abort(),
+  };
+}
+
+const initialized = (message: Message): string =>
+  encode({
+    jsonrpc: "2.0",
+    id: (message as { id: number }).id,
+    result: {
+      protocolVersion: NEWEST_SESSION.name,
+      capabilities: { tools: {} },
+      serverInfo: { name: "s", version: "1" },
+    },
+  });
+
+/** What a server sends in place of a response; ID is the id of the request. */
+const MALFORMED = {
+  "with a result that is not an object": '{"jsonrpc":"2.0","id":ID,"result":5}',
+  "with both a result and an error": '{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"x"}}',
+  "with an error without a code": '{"jsonrpc":"2.0","id":ID,"error":{"message":"x"}}',
+  "without jsonrpc": '{"id":ID,"result":{}}',
+  "without anything": '{"jsonrpc":"2.0","id":ID}',
+  "in a batch": '[{"jsonrpc":"2.0","id":ID,"result":null}]',
+};
+
+describe("a malformed response of a server", () => {
+  it.each(Object.entries(MALFORMED))("%s fails the call at once", async (_name, text) => {
+    const transport = scripted((message) => {
+      if (!isRequest(message)) return [];
+      if (message.method === "initialize") return [initialized(message)];
+      return [text.replace("ID", JSON.stringify(message.id))];
+    });
+    const client = await connect(transport, { revision: NEWEST_SESSION.name, timeoutMs: 0 });
+    try {
+      const before = transport.sent.length;
+      await expect(client.ping()).rejects.toMatchObject({
+        kind: "protocol",
+        message: expect.stringContaining("The server's answer is not a valid message") as string,
+      });
+      expect(transport.sent).toHaveLength(before + 1);
+    } finally {
+      await client.close();
+    }
+  });
+
+  it("is told from a malformed request with the id of a call, which is answered", async () => {
+    const transport = scripted((message) => {
+      if (!isRequest(message)) return [];
+      if (message.method === "initialize") return [initialized(message)];
+      const id = JSON.stringify(message.id);
+      return [`{"jsonrpc":"2.0","id":${id},"method":7}`, `{"jsonrpc":"2.0","id":${id},"result":{}}`];
+    });
+    const client = await connect(transport, { revision: NEWEST_SESSION.name, timeoutMs: 0 });
+    try {
+      await client.ping();
+      expect(transport.sent.at(-1)).toMatchObject({ error: { code: -32600 } });
+    } finally {
+      await client.close();
+    }
+  });
+});
+
+describe("a malformed response of a client", () => {
+  const asking = createServer({ name: "s", version: "1" }).tool("ask", {}, async (_args, { ask }) => {
+    const failure = await ask({ method: "roots/list", params: {} }).catch((error: unknown) => error);
+    return (failure as Error).message;
+  });
+  const request = (id: number, method: string, params: object): string =>
+    `${encode({ jsonrpc: "2.0", id, method, params: params as never })}\n`;
+
+  it.each([
+    ["alone", NEWEST_SESSION.name, (response: string) => response],
+    ["in a batch", REVISIONS.find(({ batches }) => batches)?.name, (response: string) => `[${response}]`],
+  ])("%s fails the request of the server, and is not answered", async (_name, protocolVersion, wrap) => {
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    const served = await serveTransport(asking, stdioTransport({ input, output }));
+    try {
+      const clientInfo = { name: "c", version: "1" };
+      input.write(request(1, "initialize", { protocolVersion, capabilities: { roots: {} }, clientInfo }));
+      const lines = createInterface({ input: output })[Symbol.asyncIterator]();
+      const next = async (): Promise<object> => JSON.parse(String((await lines.next()).value)) as object;
+      expect(await next()).toMatchObject({ id: 1, result: { protocolVersion } });
+      input.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
+      input.write(request(2, "tools/call", { name: "ask", arguments: {} }));
+      const question = await next();
+      expect(question).toMatchObject({ method: "roots/list" });
+      input.write(`${wrap(JSON.stringify({ ...question, method: undefined, params: undefined, result: 5 }))}\n`);
+      const text = "The client's answer is not a valid message";
+      expect(await next()).toMatchObject({ id: 2, result: { content: [{ text }] } });
+    } finally {
+      await served.close();
+    }
+  });
+});
