@@ -1,6 +1,7 @@
 // Searching tools: what is found, in which order, and the signatures.
 
 import { expect, it } from "vitest";
+import { stemOf } from "./search-words.ts";
 import { signatureOf, ToolIndex, type ListedTool } from "./tool-index.ts";
 
 const tool = (name: string, description?: string, properties: object = {}, required: string[] = []): ListedTool => ({
@@ -105,7 +106,20 @@ it("keeps signatures short and in one line, whatever a schema says", () => {
   expect(signatureOf({ name: "odd", inputSchema: "nothing" })).toBe("odd()");
 });
 
-it("indexes a title of one very long word without long work", async () => {
-  const index = await ToolIndex.of([{ ...tool("long"), title: "a".repeat(60_000) }, tool("other")]);
-  expect(index.search("other", 10).found.map((one) => one.tool.name)).toEqual(["other"]);
+it.each<[string, (text: string) => object]>([
+  ["name", (name) => ({ name })],
+  ["title", (title) => ({ title })],
+  ["title in the annotations", (title) => ({ annotations: { title } })],
+  ["description", (description) => ({ description })],
+  ["parameters", (description) => ({ inputSchema: { properties: { x: { description } } } })],
+])("indexes the first 4,000 characters of the %s", async (_field, fieldsOf) => {
+  const text = `${`${"walk ".repeat(790)}quick`.padEnd(4_000)}zygote`;
+  const index = await ToolIndex.of([{ ...tool("long"), ...fieldsOf(text) }, tool("other")]);
+  expect(index.search("quick", 10).total).toBe(1);
+  expect(index.search("zygote", 10).total).toBe(0);
+});
+
+it("looks for endings in words of at most 40 letters", () => {
+  expect(stemOf(`${"b".repeat(36)}aing`)).toBe(`${"b".repeat(36)}a`);
+  expect(stemOf(`${"b".repeat(37)}aing`)).toBe(`${"b".repeat(37)}aing`);
 });
