@@ -2,7 +2,7 @@
 
 import { expect, it, vi } from "vitest";
 import { firstChars, lastChars } from "../core/text.ts";
-import { BackgroundOutput, OutputCapture } from "./output.ts";
+import { BackgroundOutput, OutputCapture, withoutMemoryReport } from "./output.ts";
 
 const FACE = "\u{1f600}";
 
@@ -25,4 +25,11 @@ it("reports and keeps whole characters", () => {
   expect(onProgress.mock.calls).toEqual([[`${FACE.repeat(999)}x`, 6_001]]);
   expect(capture.captured("stdout")).toEqual({ text: FACE.repeat(2), total: 6_001 });
   expect(background.take()).toBe(`${FACE.repeat(1_999)}x`);
+});
+
+it("finds the report of a process without memory in output that nearly has one at each line", () => {
+  const output = `${"FATAL ERROR: ".repeat(70_000)}\nHeap exhausted`;
+  expect(withoutMemoryReport(output)).toBe(output);
+  const report = "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n 1: 0xb";
+  expect(withoutMemoryReport(`before\n${report}`)).toBe("before\n");
 });

@@ -139,7 +139,7 @@ export function exitReason(how: string, stderr: string, memoryLimit: string, ver
 }
 
 /** What V8 and SBCL print about their own memory and frames when they have none left, up to the end. */
-const MEMORY_REPORT = /(?:\n?<--- Last few GCs --->|FATAL ERROR: .*heap out of memory|^Heap exhausted d)[^]*$/m;
+const MEMORY_REPORT = /(?:\n?<--- Last few GCs --->|FATAL ERROR: .{0,200}heap out of memory|^Heap exhausted d)[^]*$/m;
 
 /** The output of a process that has ended. If it ran out of memory, the notice says so, and its report is left out. */
 export function withoutMemoryReport(output: string): string {

@@ -223,7 +223,7 @@ function withoutHints(text: string): string {
 function readFailure(text: string): Failure | undefined {
   const start = `\n${text}`.lastIndexOf("\n[ERROR] ");
   if (start === -1) return undefined;
-  const [head = "", frames = ""] = withoutHints(text.slice(start).replace(RESTARTS, "")).split("\n\n[Backtrace]\n");
+  const [head = "", frames = ""] = withoutHints(withoutRestarts(text.slice(start))).split("\n\n[Backtrace]\n");
   const [title = "", ...message] = head.split("\n");
   return {
     before: text.slice(0, start),
@@ -233,7 +233,14 @@ function readFailure(text: string): Failure | undefined {
   };
 }
 
-const RESTARTS = /\n\n\[Restarts\]\n[^]*?(?=\nThe evaluation waits at the error: )/;
+const RESTARTS = "\n\n[Restarts]\n";
+
+function withoutRestarts(text: string): string {
+  const start = text.indexOf(RESTARTS);
+  const end = start === -1 ? -1 : text.indexOf("\nThe evaluation waits at the error: ", start + RESTARTS.length);
+  return end === -1 ? text : text.slice(0, start) + text.slice(end);
+}
+
 /** The lines below a frame. */
 const VARIABLES = /\n {5}.*/g;
 

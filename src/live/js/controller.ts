@@ -235,7 +235,7 @@ function makeCell(code: string, name: string, inFrame: boolean): Cell {
   const { shifts, awaits: _awaits, ...rewritten } = rewrite(parsed, inFrame);
   conditions.addCell(name, { shifts, ...(parsed.typedColumn && { typedColumn: parsed.typedColumn }) });
   const imported = !inFrame && /\b(?:import|require)\b/.test(code) ? findImports(parsed.program) : [];
-  return { ...rewritten, name, imported, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
+  return { ...rewritten, name, imported, importsTypeScript: /\.m?ts["'`?#]/.test(code) };
 }
 
 type JobOutcome = Omit<Done, "kind" | "id" | "thrown" | "runMs"> & {

@@ -272,6 +272,8 @@ function lookUp(holder: unknown, name: string): unknown {
 // reads a variable as a resource. Getters are not called, but for built-in modules, which load on first use.
 
 const MAX_VALUES = 100;
+/** How much of the code before the position is read: the pattern would take long for more. */
+const MAX_COMPLETED = 1_000;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 /** The path before the last dot, and the name that is being typed. */
 const PATH =
@@ -285,7 +287,7 @@ export interface Completion {
 
 export function complete(globals: Globals, code: string, position: number): Completion {
   const before = code.slice(0, position);
-  const [, path, typed = ""] = PATH.exec(before) ?? [];
+  const [, path, typed = ""] = PATH.exec(before.slice(-MAX_COMPLETED)) ?? [];
   const start = before.length - typed.length;
   // A number, or a property of something that is not a name.
   if (/^\d/.test(typed) || (path === undefined && /\.\s*$/.test(before.slice(0, start)))) return { start, values: [] };

@@ -123,7 +123,7 @@ function parseTypeScript(source: string): Parsed {
   } catch (error) {
     if (!/^\s*\{/.test(source)) throw error;
     const wrapped = removeTypes(`(${source}\n)`);
-    const code = wrapped.code.replace("(", "").replace(/\)\s*;?\s*$/, "");
+    const code = wrapped.code.slice(0, wrapped.code.lastIndexOf(")")).replace("(", "");
     // The parenthesis has moved the first line.
     const typedColumn: Parsed["typedColumn"] = (line, column) =>
       line === 1 ? undefined : wrapped.typedColumn(line, column);

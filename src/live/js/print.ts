@@ -193,7 +193,7 @@ export class Handles {
     } catch {
       text = "[cannot be printed]";
     }
-    const short = text.replaceAll(/\s*\n\s*/g, " ");
+    const short = text.replaceAll(/\n\s*/g, " ");
     const shown = short.length > MAX_LINE ? `${short.slice(0, MAX_LINE - 3)}...` : short;
     return shown.length === short.length && isWhole(value, shown)
       ? { text: shown }

@@ -46,7 +46,7 @@ export async function resolve(specifier, context, next) {
 }`;
 
 /** Also finds what only looks like an import, which does no harm: at worst, a module is reloaded without need. */
-const SPECIFIER = /\b(?:from|import|require)\s*\(?\s*(["'`])([^"'`\n]+)\1/g;
+const SPECIFIER = /\b(?:from|import|require)\s*(?:\(\s*)?(["'`])([^"'`\n]+)\1/g;
 
 /** A file that was loaded as a module. */
 interface ModuleFile {

@@ -245,8 +245,11 @@ function isFileName(name: string, file: string, folder: string): boolean {
   return name !== "" && (name === file || name === relative(folder, file));
 }
 
+/** A stack may end with any text. The pattern would take long for a long one. */
+const MAX_PLACE = 2_000;
+
 function placeOf({ stack }: ReportLine, folder: string): string {
-  const [, place] = /((?:file:\/\/)?\/[^()]+:\d+:\d+)\)?$/.exec(stack ?? "") ?? [];
+  const [, place] = /((?:file:\/\/)?\/[^()]+:\d+:\d+)\)?$/.exec(stack?.slice(-MAX_PLACE) ?? "") ?? [];
   return place === undefined ? "" : `\n  at ${relative(folder, place.replace(/^file:\/\//, ""))}`;
 }
 

@@ -33,6 +33,9 @@ export interface Method {
   readonly owner?: Behavior;
 }
 
+/** The longest word that is completed: the pattern that finds it would take long for more. */
+const MAX_WORD = 1_000;
+
 /** A frame of the stack. `setup` fills the fields that follow it. */
 export interface StackContext {
   readonly homeContext: StackContext | null;
@@ -326,7 +329,7 @@ export class AmberBrowser {
 
   /** Completes the word before the position: variables first, then classes, then selectors. */
   complete(code: string, position: number, variables: readonly string[]): GuestCompletion {
-    const [word = ""] = /[A-Za-z_][\w:]*$/.exec(code.slice(0, position)) ?? [];
+    const [word = ""] = /[A-Za-z_][\w:]*$/.exec(code.slice(Math.max(0, position - MAX_WORD), position)) ?? [];
     const start = position - word.length;
     if (word === "") return { start, values: [] };
     const classes = this.#behaviors().map(({ name = "" }) => name);

@@ -20,6 +20,15 @@ const host = new Socket({ fd: 3 });
 const MAX_REQUEST_BYTES = 64 * 1024 * 1024;
 /** The most that is printed of a value. */
 const MAX_VALUE_CHARS = 1_000_000;
+/** The longest word that is completed: the pattern that finds it would take long for more. */
+const MAX_WORD = 1_000;
+
+/** The text without the spaces and periods at its end. A pattern would try each space in the text. */
+function withoutEnd(text: string): string {
+  let end = text.length;
+  while (end > 0 && /[.\s]/.test(text.charAt(end - 1))) end -= 1;
+  return text.slice(0, end);
+}
 
 type Fields = { readonly [name: string]: unknown };
 
@@ -108,7 +117,7 @@ async function evaluate({ code }: GuestRequest): Promise<GuestEvaluation> {
       values.length = 0;
       if (piece.kind === "method") defined.push(await compile(piece.class ?? "", piece.text, piece.category));
       else {
-        const { value, defined: names } = await evaluateStatements(piece.text.replace(/[.\s]+$/, ""));
+        const { value, defined: names } = await evaluateStatements(withoutEnd(piece.text));
         values.push(value);
         defined.push(...names);
       }
@@ -220,7 +229,7 @@ const TOOLS: Readonly<Record<string, (args: Readonly<Record<string, string>>) =>
   }),
   complete: async ({ code = "", position }) => {
     const end = position === undefined ? code.length : Number(position);
-    const [prefix = ""] = /[\w:]*$/.exec(code.slice(0, end)) ?? [];
+    const [prefix = ""] = /[\w:]*$/.exec(code.slice(Math.max(0, end - MAX_WORD), end)) ?? [];
     return { start: end - prefix.length, values: prefix === "" ? [] : (await namesFrom(prefix)).slice(0, 100) };
   },
   "complete-argument": async ({ value = "" }) => {

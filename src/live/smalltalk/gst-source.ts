@@ -309,7 +309,7 @@ function splitChunks(source: string): readonly Chunk[] {
   for (const { start, text } of chunks(source)) {
     const trimmed = text.trim();
     const line = lines.at(start + text.indexOf(trimmed));
-    const [, owner, category = ""] = /^([\w.]+(?: class)?)\s+methodsFor:\s*'((?:[^']|'')*)'$/.exec(trimmed) ?? [];
+    const [, owner, category = ""] = /^([\w.]+(?: class)?)\s+methodsFor:\s*'([^']*(?:''[^']*)*)'$/.exec(trimmed) ?? [];
     if (trimmed === "") methods = undefined;
     else if (methods !== undefined) found.push({ text: trimmed, line, ...methods });
     else if (owner !== undefined) methods = { class: owner, category };

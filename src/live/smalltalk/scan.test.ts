@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { smalltalk } from "./entry.ts";
+import { tokenize } from "./gst-tokens.ts";
 import { chunks, scan } from "./scan.ts";
 
 describe("scan", () => {
@@ -25,6 +26,16 @@ describe("scan", () => {
 
   it("finds the names that are assigned", () => {
     expect([...scan("a := b:=3. 'c := 4'. \"d := 5\" e\n:= 6. self f: g").assigned]).toEqual(["a", "b", "e"]);
+    expect([...scan("constructor. toString := 3").assigned]).toEqual(["toString"]);
+  });
+
+  it("reads each character of long code once", () => {
+    // A pattern that tries again at each character would take minutes, and one that remembers each fails at 16 MB.
+    const word = "a".repeat(1_000_000);
+    expect([...scan(`${word} := 3. b${" ".repeat(100_000)}c`).assigned]).toEqual([word]);
+    const string = "a".repeat(16_000_000);
+    expect(scan(`'${string}'`)).toMatchObject({ isOpen: false });
+    expect(tokenize(`'${string}'`).map(({ type }) => type)).toEqual(["string"]);
   });
 });
 

@@ -15,8 +15,11 @@ export interface Scan {
   readonly assigned: ReadonlySet<string>;
 }
 
-/** A comment, a string, a character, an assignment, or any other character. Its groups are empty if it is not closed. */
-const TOKEN = /"[^"]*("?)|'(?:[^']|'')*('?)|\$[^]|(\w+)\s*:=|[^]/gu;
+/**
+ * A comment, a string, a character, a word with the `:=` after it, or any other character. The groups of the first two are
+ * empty if it is not closed.
+ */
+const TOKEN = /"[^"]*("?)|'[^']*(?:''[^']*)*('?)|\$[^]|(\w+)(?:\s*(:=))?|[^]/gu;
 const PAIRS: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
 const BRACKETS: Readonly<Record<string, string>> = { "(": "parenthesis", "[": "block", "{": "brace" };
 
@@ -28,10 +31,13 @@ export function scan(code: string): Scan {
     isOpen: true,
     assigned,
   });
-  for (const { 0: token, 1: comment, 2: string, 3: name, index } of code.matchAll(TOKEN)) {
+  for (const { 0: token, 1: comment, 2: string, 3: name, 4: assignment, index } of code.matchAll(TOKEN)) {
     if (comment === "") return unclosed("comment", index);
     if (string === "") return unclosed("string", index);
-    if (name !== undefined) assigned.add(name);
+    if (name !== undefined) {
+      if (assignment !== undefined) assigned.add(name);
+      continue;
+    }
     if (token in BRACKETS) open.push({ bracket: token, index });
     if (token in PAIRS && open.pop()?.bracket !== PAIRS[token]) {
       const at = positionText(positionAt(code, index));
