@@ -56,7 +56,11 @@ describe("help", () => {
   it.each([
     ["up", upCommand, [...SERVE, ...TOKEN, ...GATEWAY]],
     ["serve", serveCommand, [...SERVE, ...TOKEN, ...GATEWAY, "stdio", "sequential"]],
-    ["run", runCommand, [...SERVE, ...SIGN_IN, "header", "token", "env", "cwd", "revision", "share", "timeout"]],
+    [
+      "run",
+      runCommand,
+      [...SERVE, ...SIGN_IN, "require-token", "header", "token", "env", "cwd", "revision", "share", "timeout"],
+    ],
     ["check", checkCommand, ["json"]],
     ["pins", pinsCommand, ["file", "json"]],
     ["login", loginCommand, ["config", "json", "header", ...SIGN_IN]],

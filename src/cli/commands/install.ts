@@ -188,7 +188,10 @@ const PROBE_MS = 2_000;
 
 async function urlEntry(url: string, client: Client, values: FlagValues<typeof FLAGS>): Promise<ClientServer> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    throw new UsageError(`--url ${url} is not a URL; \`catenary up\` prints the one of its gateway`);
+    // It may have a password.
+    throw new UsageError(
+      "--url is not a URL that begins with http:// or https://; `catenary up` prints that of its gateway",
+    );
   }
   const { username, password } = new URL(url);
   if (username !== "" || password !== "") {

@@ -23,6 +23,7 @@ describe("run", () => {
     [["--revision", "1", "--", "node"], 1, "--revision: "],
     [["--env", "X", "--", "node"], 1, "--env X is not a variable: write KEY=VALUE"],
     [["--path", "/x", "--", "node"], 1, "--path needs --http HOST:PORT"],
+    [["--require-token", "--", "node"], 1, "--require-token needs --http HOST:PORT"],
     [["--http", ":70000", "--", "node"], 1, "the port must be from 0"],
     [["--shared", "--", "node"], 1, "There is no option --shared; did you mean --share?"],
     [["--http", ":0", "--", "catenary-no-such-command"], 2, "there is no command of that name on the PATH"],

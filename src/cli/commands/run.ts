@@ -19,11 +19,14 @@ import {
   parseCompat,
   parseServeFlags,
   COMPAT_HELP,
+  REQUIRE_TOKEN_HELP,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
+  setUpTokenByFlags,
   SIGNAL_HELP,
   startServing,
+  TOKEN_FLAGS,
 } from "../serve/start.ts";
 import { EventLog } from "../serve/event-log.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
@@ -79,8 +82,9 @@ With both:
 ${COMPAT_HELP}  --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
 
 With --http:
-${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}
-
+${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}, and "token" if
+                         one was generated
+${REQUIRE_TOKEN_HELP}
 ${SIGNAL_HELP}
 Exit codes: 0 ok; 1 wrong command line; 2 no such command; 4 COMMAND could not be started for a
 client, or cannot listen on the address; 130 after SIGINT.
@@ -88,6 +92,7 @@ client, or cannot listen on the address; 130 after SIGINT.
 
 const FLAGS = {
   ...SERVE_FLAGS,
+  "require-token": TOKEN_FLAGS["require-token"],
   env: { type: "string", multiple: true },
   cwd: { type: "string" },
   header: { type: "string", multiple: true },
@@ -209,15 +214,17 @@ async function run(args: readonly string[]): Promise<undefined> {
   const onWarning = (_upstream: string, message: string): void => report.onWarning(name, message);
   const handler = chain().to(upstream(target, { ...settings, ...more }), { onWarning });
   await loadAhead(http === undefined, loadForGateway);
-  const serving = await startServing(handler, {
-    ...(http === undefined ? { graceMs: GATEWAY_GRACE_MS } : { http }),
-    ...defined({ compat }),
-  });
-  if (http === undefined) return;
+  if (http === undefined) {
+    await startServing(handler, { graceMs: GATEWAY_GRACE_MS, ...defined({ compat }) });
+    return;
+  }
+  const { http: auth, banner } = await setUpTokenByFlags(handler, line.values, {});
+  const serving = await startServing(handler, { http: { ...http, ...auth }, ...defined({ compat }) });
   // The banner does not show the arguments, since one of them may be a secret.
   const { url = "" } = serving;
   const { host = "127.0.0.1", allowedHosts } = http;
-  announce(serving, { url, source: name, name, host, allowedHosts }, line.values.json === true ? { url } : undefined);
+  const about = { url, source: name, name, host, allowedHosts, ...banner };
+  announce(serving, about, line.values.json === true ? { url } : undefined);
 }
 
 /** The headers and credentials for a URL: a token, or a sign-in. */

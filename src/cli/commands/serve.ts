@@ -33,10 +33,9 @@ import {
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
-  setUpToken,
+  setUpTokenByFlags,
   SIGNAL_HELP,
   startServing,
-  storedSecret,
   TOKEN_FLAGS,
   TOKEN_HELP,
 } from "../serve/start.ts";
@@ -306,15 +305,8 @@ async function serveHttp(
 ): Promise<undefined> {
   const { handler, gateway, token, callers, sees, source, name, starter } = opened;
   const noToken = values["no-token"] === true;
-  // That of the starter stays the same, so that clients which were connected once stay connected.
-  const isRequired = values["require-token"] === true;
-  if (isRequired && noToken) throw new UsageError("Give --require-token or --no-token, not both");
-  const isKept = starter !== undefined || (isRequired && !evaluatesCode(handler));
-  const generated = isKept ? await storedSecret("starter.token", "the token is only for this run") : undefined;
-  const { http: auth, banner } = await setUpToken(handler, {
-    ...{ token, callers, generated, path: source },
-    ...{ isRequired, noToken },
-  });
+  const isStarter = starter !== undefined;
+  const { http: auth, banner } = await setUpTokenByFlags(handler, values, { token, callers, path: source, isStarter });
   const health =
     gateway &&
     ((principal: string | undefined): Health => healthOf(gateway, (server) => sees?.(server, principal) ?? true));
@@ -343,7 +335,7 @@ async function serveHttp(
   const about = { url, source, name, host, allowedHosts, ...banner };
   if (starter !== undefined) {
     const { starterLines } = await import("../serve/without-config.ts");
-    announce(serving, about, json, await starterLines(about, { ...starter, isTokenKept: generated !== undefined }));
+    announce(serving, about, json, await starterLines(about, starter));
     return;
   }
   const [address = "", ...entry] = bannerLines(about);
@@ -384,8 +376,6 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   const compat = parseCompat(values.compat);
   const isStdio = flags === undefined;
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
-  const misplaced = (["no-token", "require-token"] as const).find((flag) => values[flag] === true && isStdio);
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --http HOST:PORT`);
   const isModule = file !== undefined && !(await isConfig(file));
   const unused = (["live", "code", "sandbox", "start", "watch", "log-format", "trace", "yes"] as const).find(
     (flag) => values[flag] !== undefined,

@@ -1,7 +1,14 @@
 // The control socket of a running gateway: HTTP and JSON on a Unix socket (on Windows, a named pipe) that only its user can
-// open. `catenary status`, `logs` and `restart` find the sockets of all running gateways in one folder.
+// open. `catenary status`, `logs` and `restart` find the sockets of all running gateways in their folders.
 
-import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { chmod, readdir, rm } from "node:fs/promises";
 import { rmSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
@@ -40,13 +47,16 @@ const PIPES = "\\\\.\\pipe\\";
 /** The longest path of a Unix socket on all systems. */
 const MAX_SOCKET_PATH = 100;
 
-/** Where the sockets are. A long path is replaced by a folder for temporary files, which must belong to the user too. */
-function socketFolder(): string {
+/**
+ * Where the sockets are: in the first folder that can be used. The last is one for temporary files, for a home that
+ * cannot be written, and for long paths.
+ */
+function socketFolders(): readonly string[] {
   const runtime = process.env["XDG_RUNTIME_DIR"];
   const folder =
     runtime !== undefined && isAbsolute(runtime) ? join(runtime, "catenary") : join(stateDirectory(), "run");
-  if (folder.length + "/12345678.sock".length <= MAX_SOCKET_PATH) return folder;
-  return join(tmpdir(), `catenary-${userInfo().uid}`);
+  const temporary = join(tmpdir(), `catenary-${userInfo().uid}`);
+  return folder.length + "/12345678.sock".length <= MAX_SOCKET_PATH ? [folder, temporary] : [temporary];
 }
 
 /** Begins with the user, since all users share the names of pipes. */
@@ -54,26 +64,36 @@ function pipePrefix(): string {
   return `catenary-${userInfo().username}-`;
 }
 
-/** Opens the socket. Rejects if its folder could be used by others, or if it cannot be opened. */
+/** Opens the socket. Rejects if each folder could be used by others, or it cannot be opened there. */
 export async function openControl(gateway: ControlledGateway): Promise<void> {
   const server = createServer((request, response) => {
     answer(gateway, request, response).catch((error: unknown) => send(response, 500, { error: errorMessage(error) }));
   });
-  const folder = socketFolder();
-  const path = IS_WINDOWS ? `${PIPES}${pipePrefix()}${process.pid}` : join(folder, `${process.pid}.sock`);
-  if (!IS_WINDOWS) {
-    await makePrivateDirectory(folder);
-    await rm(path, { force: true });
+  if (IS_WINDOWS) {
+    await listenAt(server, `${PIPES}${pipePrefix()}${process.pid}`);
+  } else {
+    const [first = "", second = first] = socketFolders();
+    const path = await openIn(server, first).catch((error: unknown) =>
+      openIn(server, second).catch(() => Promise.reject(error)),
+    );
+    process.once("exit", () => rmSync(path, { force: true }));
   }
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(path, resolve);
-  });
   server.on("error", () => undefined);
   server.unref();
-  if (IS_WINDOWS) return;
+}
+
+async function openIn(server: Server, folder: string): Promise<string> {
+  const path = join(folder, `${process.pid}.sock`);
+  await makePrivateDirectory(folder);
+  await rm(path, { force: true });
+  await listenAt(server, path);
   await chmod(path, 0o600);
-  process.once("exit", () => rmSync(path, { force: true }));
+  return path;
+}
+
+async function listenAt(server: Server, path: string): Promise<void> {
+  server.listen(path);
+  await once(server, "listening");
 }
 
 async function answer(gateway: ControlledGateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -121,11 +141,17 @@ export interface RunningGateway extends GatewayInfo {
 }
 
 /**
- * All running gateways of this user, oldest first. Sockets without a listener are removed. Rejects if the folder
- * could be used by others, since their sockets would be taken for gateways.
+ * All running gateways of this user, oldest first. Sockets without a listener are removed. Rejects if the first folder
+ * could be used by others, since their sockets would be taken for gateways. Such a folder for temporary files is not
+ * looked at, since everyone can make one.
  */
 export async function findGateways(): Promise<readonly RunningGateway[]> {
-  const folder = IS_WINDOWS ? PIPES : socketFolder();
+  const [first = "", ...others] = IS_WINDOWS ? [PIPES] : socketFolders();
+  const found = await Promise.all([findIn(first), ...others.map((folder) => findIn(folder).catch(() => []))]);
+  return found.flat().toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
+}
+
+async function findIn(folder: string): Promise<readonly RunningGateway[]> {
   const names = await readdir(folder).catch(() => undefined);
   if (names === undefined) return [];
   if (!IS_WINDOWS) await makePrivateDirectory(folder);
@@ -144,7 +170,7 @@ export async function findGateways(): Promise<readonly RunningGateway[]> {
       }
     }),
   );
-  return found.flatMap((one) => one ?? []).toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
+  return found.flatMap((gateway) => gateway ?? []);
 }
 
 /** The generated token of the gateway that runs at this URL, if it is one of this user's. */

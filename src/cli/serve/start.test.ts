@@ -68,6 +68,10 @@ describe("the banner", () => {
       },
     });
     expect(note).toBe("This token is valid until you stop the server. Anyone who has it can run code on this machine.");
+    const [, , plain] = bannerLines({ ...generated, evaluatesCode: false });
+    expect(plain).toBe("This token is valid until you stop the server. Anyone who has it can call these tools.");
+    const [, , kept] = bannerLines({ ...generated, isTokenKept: true });
+    expect(kept).toContain("The token stays the same. Anyone");
     expect(warningLines(generated)).toEqual([]);
   });
 

@@ -29,7 +29,7 @@ export const SERVE_FLAGS = {
   compat: { type: "string" },
 } as const;
 
-/** Flags of the commands that may serve live sessions. */
+/** Flags that say who may call over HTTP. */
 export const TOKEN_FLAGS = { "require-token": { type: "boolean" }, "no-token": { type: "boolean" } } as const;
 
 const ADDRESS_FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
@@ -55,9 +55,11 @@ export function parseCompat(name: string | undefined): Compat | undefined {
   throw new UsageError(`--compat ${name} is not valid; ${hint}`);
 }
 
-export const TOKEN_HELP = `  --require-token        require a token although callers cannot run code; it is generated once,
+export const REQUIRE_TOKEN_HELP = `  --require-token        require a token although callers cannot run code; it is generated once,
                          printed, and the same at the next start
-  --no-token             do not require a token, even where callers can run code; prints a warning
+`;
+
+export const TOKEN_HELP: string = `${REQUIRE_TOKEN_HELP}  --no-token             do not require a token, even where callers can run code; prints a warning
 
 A server with live sessions requires a token over HTTP, since callers can run code: the one in the
 config ("listen.token"), or one that is generated at the start and printed once.
@@ -67,15 +69,14 @@ export const SIGNAL_HELP = `Over HTTP, SIGTERM and SIGINT shut down the server: 
 signal quits at once.
 `;
 
-export type ServeValues = FlagValues<typeof SERVE_FLAGS>;
+export type ServeValues = FlagValues<typeof SERVE_FLAGS & typeof TOKEN_FLAGS>;
 
 /** The HTTP options of the command line; undefined for stdio. Throws a UsageError for an HTTP flag without --http. */
 export function parseServeFlags(values: ServeValues): ServeHttpOptions | undefined {
   const { http } = values;
   if (http !== undefined) return { ...parseAddress(http), ...parseEndpointFlags(values) };
-  const misplaced = (["path", "allow-host", "allow-origin", "json"] as const).find(
-    (name) => values[name] !== undefined,
-  );
+  const flags = ["path", "allow-host", "allow-origin", "json", "no-token", "require-token"] as const;
+  const misplaced = flags.find((name) => values[name] !== undefined);
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --http HOST:PORT`);
   return undefined;
 }
@@ -233,6 +234,8 @@ export interface Banner {
   readonly tokenKey?: string | undefined;
   /** The generated token that callers must send; printed here and nowhere else. */
   readonly token?: string | undefined;
+  /** The generated token is the same at the next start. */
+  readonly isTokenKept?: boolean | undefined;
   /** Callers can run code. */
   readonly evaluatesCode?: boolean | undefined;
   /** How to require a token, where none is required and that was not asked for. */
@@ -251,9 +254,7 @@ export function bannerLines(banner: Banner, interfaces: Interfaces = networkInte
     ...(token === undefined
       ? []
       : [
-          banner.evaluatesCode === true
-            ? "This token is valid until you stop the server. Anyone who has it can run code on this machine."
-            : "The token stays the same. Anyone who has it can call these tools.",
+          `${banner.isTokenKept === true ? "The token stays the same" : "This token is valid until you stop the server"}. Anyone who has it can ${banner.evaluatesCode === true ? "run code on this machine" : "call these tools"}.`,
         ]),
     ...(tokenIn === undefined ? [] : [`Replace TOKEN by ${tokenKey} in ${tokenIn}.`]),
   ];
@@ -346,7 +347,27 @@ function closeAtSignal(close: () => Promise<void>): void {
 
 export interface TokenSetup {
   readonly http: Pick<ServeHttpOptions, "auth">;
-  readonly banner: Pick<Banner, "tokenIn" | "tokenKey" | "token" | "evaluatesCode" | "isOpen" | "howToRequire">;
+  readonly banner: Pick<
+    Banner,
+    "tokenIn" | "tokenKey" | "token" | "isTokenKept" | "evaluatesCode" | "isOpen" | "howToRequire"
+  >;
+}
+
+/** As `setUpToken`, by the flags of a command. The token of the starter, and that of --require-token, are kept in a file. */
+export async function setUpTokenByFlags(
+  handler: Handler,
+  values: FlagValues<typeof TOKEN_FLAGS>,
+  {
+    isStarter = false,
+    ...options
+  }: Pick<TokenOptions, "token" | "callers" | "path"> & { readonly isStarter?: boolean },
+): Promise<TokenSetup> {
+  const { "require-token": isRequired = false, "no-token": noToken = false } = values;
+  if (isRequired && noToken) throw new UsageError("Give --require-token or --no-token, not both");
+  const isKept = isStarter || (isRequired && !evaluatesCode(handler));
+  const generated = isKept ? await storedSecret("starter.token", "the token is only for this run") : undefined;
+  const { http, banner } = await setUpToken(handler, { ...options, generated, isRequired, noToken });
+  return { http, banner: { ...banner, isTokenKept: generated !== undefined } };
 }
 
 export interface TokenOptions {

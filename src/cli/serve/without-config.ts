@@ -32,8 +32,6 @@ export interface Starter {
   readonly isSandboxed: boolean;
   /** Why there is no sandbox. */
   readonly problem?: string;
-  /** Whether the token is the same at the next start. */
-  readonly isTokenKept?: boolean;
 }
 
 /** Live sessions of one language. Throws a UsageError if there is no such language. */
@@ -72,10 +70,7 @@ export async function starterConfig(): Promise<MemoryConfig> {
 }
 
 /** What the starter prints: its address, what it serves, how to connect a client, and how to add servers. */
-export async function starterLines(
-  banner: Banner,
-  { isSandboxed, problem = "", isTokenKept = false }: Starter,
-): Promise<string[]> {
+export async function starterLines(banner: Banner, { isSandboxed, problem = "" }: Starter): Promise<string[]> {
   const { url, token } = banner;
   const program = programName();
   const { hostname: host, port } = new URL(url);
@@ -89,7 +84,7 @@ export async function starterLines(
   const sandbox = isSandboxed
     ? "in a sandbox: no network, none of your files"
     : `${paint("yellow", "not in a sandbox")}: code has your rights`;
-  const kept = isTokenKept ? "The token stays the same. " : "";
+  const kept = banner.isTokenKept === true ? "The token stays the same. " : "";
   const row = (title: string, text: string): string => `  ${paint("bold", title.padEnd(18))}${text}`;
   return [
     `Catenary is ready at ${paint("cyan", url)}`,

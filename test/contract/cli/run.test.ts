@@ -130,6 +130,17 @@ describe("run", () => {
     expect(await run.exited).toBe(0);
   });
 
+  it.runIf(IS_LONG)("requires a token over HTTP if it is asked to", async () => {
+    const run = start(["--http", "127.0.0.1:0", "--json", "--require-token", "--", ...TEST_SERVER_COMMAND]);
+    const { url, token } = (await answered(run)) as { url: string; token: string };
+    await expect(connect(url)).rejects.toThrow("it was printed when the server was started");
+    const client = await connect(url, { headers: { Authorization: `Bearer ${token}` } });
+    expect(await client.callTool("echo", { text: "hi" })).toMatchObject({ content: [{ text: "hi" }] });
+    await client.close();
+    run.process.kill("SIGTERM");
+    expect(await run.exited).toBe(0);
+  });
+
   it.runIf(HAS_TERMINAL)("does not wait for a client in a terminal", async () => {
     const { mark, env } = markProcesses();
     const terminal = new Terminal([process.execPath, CLI, "run", "--", "catenary-no-such-command"], { env });

@@ -182,6 +182,17 @@ describe("install and uninstall", () => {
     expect(read(file)).not.toContain("catenary");
   });
 
+  it("do not write a URL with a password, and do not repeat it", async () => {
+    const urls = ["http://ann:s3cret@127.0.0.1:9/mcp", "http://:s3cret@127.0.0.1:9/mcp", "ann:s3cret@127.0.0.1:9/mcp"];
+    const results = await Promise.all(urls.map((url) => run("install", "cursor", "--url", url, "--yes")));
+    expect(results.map(({ code }) => code)).toEqual([1, 1, 1]);
+    const errors = results.map(({ err }) => /--url (?:has a user name or a password|is not a URL)/.exec(err)?.[0]);
+    const refused = "--url has a user name or a password";
+    expect(errors).toEqual([refused, refused, "--url is not a URL"]);
+    expect(JSON.stringify(results)).not.toContain("s3cret");
+    expect(existsSync(join(home, ".cursor/mcp.json"))).toBe(false);
+  });
+
   it("write --code for a gateway that the client starts", async () => {
     expect((await run("install", "cursor", "--code", "--yes")).code).toBe(0);
     expect(JSON.parse(read(".cursor/mcp.json"))).toMatchObject({

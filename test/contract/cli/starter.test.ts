@@ -122,6 +122,23 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
   expect(again.err).toContain("3 servers found");
 });
 
+it("is reached by other commands also if the home folder cannot be written", async () => {
+  // A file where the folder should be, which also root cannot change.
+  writeFileSync(join(root, "taken"), "");
+  const env = { HOME: join(root, "taken"), XDG_RUNTIME_DIR: undefined, XDG_STATE_HOME: undefined, TMPDIR: root };
+  const readOnly = { ...options, env: { ...options.env, ...env } };
+  const gateway = new CliProcess(["up", "--http", ":0"], readOnly);
+  running.push(gateway);
+  await gateway.waitForStderr("Ctrl-C stops the gateway.");
+  expect(gateway.err).toContain("the token is only for this run");
+  expect(gateway.err).not.toContain("The token stays the same");
+  expect(gateway.err).not.toContain("cannot reach this gateway");
+  const { url } = entryIn(gateway.err);
+  expect(gateway.err).toContain(`call ${url} evaluate-js 'code=6 * 7'`);
+  expect(await catenary(["call", url, "evaluate-js", "code=6 * 7"], "", readOnly)).toMatchObject({ out: "=> 42\n" });
+  expect((await catenary(["status", "--json"], "", readOnly)).out).toContain(url);
+});
+
 it("says which program has the port", async () => {
   const other = createNetServer().listen(0, "127.0.0.1");
   await new Promise((done) => other.once("listening", done));
