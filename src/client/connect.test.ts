@@ -59,6 +59,11 @@ describe("targets", () => {
 
   it("refuses other values, and unknown revisions", async () => {
     await expect(connect({} as never)).rejects.toThrow(TypeError);
+    const incomplete = { start: async () => undefined };
+    const lacks = new TypeError(
+      "connect(): the target must be a transport, with the methods start, send and close; missing: `send`, `close`",
+    );
+    await expect(connect(incomplete as never)).rejects.toThrow(lacks);
     await expect(connect(sampleServer().handler, { revision: NEWEST_SESSION.name })).rejects.toThrow(
       "catenary/testing",
     );

@@ -30,6 +30,7 @@ import { Cache } from "../protocol/result-cache.ts";
 import { isVendorMethod, knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import { Client, type ToolsOf } from "./client.ts";
 import {
+  checkTransport,
   isTransportSource,
   type LateParts,
   type NamedTransportSource,
@@ -305,9 +306,8 @@ export async function openTarget(
       opened: await openConnection(() => transportFrom(target), { ...opening, lateParts, ...defined({ style }) }),
     };
   }
-  if (typeof target.start !== "function" || typeof target.send !== "function") {
-    throw new TypeError(TARGETS);
-  }
+  if (!("start" in target || "send" in target)) throw new TypeError(TARGETS);
+  checkTransport(target, "connect(): the target");
   let isUsed = false;
   const useOnce = (failure?: ConnectionError): Transport => {
     if (!isUsed) {
@@ -337,8 +337,9 @@ function isCommand(target: Target): target is Command {
 }
 
 async function transportFrom(source: TransportSource): Promise<Transport> {
+  let transport: Transport;
   try {
-    return await source.transport();
+    transport = await source.transport();
   } catch (cause) {
     if (cause instanceof ConnectionError) throw cause;
     throw new ConnectionError("refused", "The transport could not be opened", {
@@ -347,6 +348,8 @@ async function transportFrom(source: TransportSource): Promise<Transport> {
       diagnostics: `: ${errorMessage(cause)}`,
     });
   }
+  checkTransport(transport, "What the function `transport` returns");
+  return transport;
 }
 
 async function openUrl(

@@ -4,6 +4,7 @@
 
 import type { CallerIdentity } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { isObject } from "../core/values.ts";
 import type { ErrorMessage, Id, Message, ResponseMessage } from "../jsonrpc/message.ts";
 
 /** A duplex connection that carries messages. */
@@ -41,6 +42,15 @@ export interface NamedTransportSource extends TransportSource {
 
 export function isTransportSource(target: object): target is TransportSource {
   return "transport" in target && typeof target.transport === "function";
+}
+
+/** Throws a TypeError that says which methods of a transport a value lacks. */
+export function checkTransport(value: unknown, where: string): asserts value is Transport {
+  const methods = (isObject(value) ? value : {}) as Partial<Transport>;
+  const missing = (["start", "send", "close"] as const).filter((name) => typeof methods[name] !== "function");
+  if (missing.length === 0) return;
+  const lacking = missing.map((name) => `\`${name}\``).join(", ");
+  throw new TypeError(`${where} must be a transport, with the methods start, send and close; missing: ${lacking}`);
 }
 
 /** Options of `Transport.send()`. */

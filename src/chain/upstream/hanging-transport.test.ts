@@ -229,6 +229,19 @@ describe("upstream() with a transport that never", () => {
   });
 });
 
+it("upstream() says what a transport lacks", async () => {
+  const expected = new TypeError(
+    "What the function `transport` returns must be a transport, with the methods start, send and close; missing: `start`, `send`, `close`",
+  );
+  for (const wrong of [{}, undefined]) {
+    const notes = upstream({ transport: async () => wrong as never }, OPTIONS);
+    await expect(notes.start()).rejects.toThrow(expected);
+    expect(notes.status()).toMatchObject({ problem: expected.message });
+    await notes.close();
+  }
+  expect(() => upstream({ start: async () => undefined } as never)).toThrow("missing: `send`, `close`");
+});
+
 describe("fromSdk() with a server that never", () => {
   it("is made fails in time, and is closed if it comes later", async () => {
     const gated = gatedServer("connect");

@@ -5,7 +5,7 @@ import type { ConnectOptions, Target } from "../../client/connect.ts";
 import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM, type Handler } from "../../core/handler.ts";
 import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
-import { isTransportSource, type Transport } from "../../transport/transport.ts";
+import { checkTransport, isTransportSource, type Transport } from "../../transport/transport.ts";
 
 /**
  * `shared`: one session for all callers. `per-session`: one for each session of a caller. `per-caller`: one for each
@@ -237,7 +237,9 @@ export function checkTarget(target: unknown, where: string): asserts target is E
     throw new TypeError(`${where}: \`command\` must be the name or path of a program, not ${given}`);
   } else if (isObject(target) && isTransportSource(target)) {
     return;
-  } else if (!isObject(target) || typeof target["start"] !== "function" || typeof target["send"] !== "function") {
+  } else if (isObject(target) && ("start" in target || "send" in target)) {
+    checkTransport(target, where);
+  } else {
     const keys = isObject(target) ? Object.keys(target).slice(0, 5) : [];
     const given = `${kindOf(target)}${keys.length === 0 ? "" : ` with \`${keys.join("`, `")}\``}`;
     throw new TypeError(

@@ -351,7 +351,8 @@ export class SessionBack implements PeerListener {
     if (this.#attribution.isUnambiguous && this.#subscriptions.isUnambiguous)
       return this.#subscriptions.askableContext() ?? this.#defaultContext;
     const why = "Several clients share this connection, and the server's request does not say which of them it is for";
-    const message = `${why}; give each client a session of its own`;
+    const advice = "send it as part of a call (relatedRequestId in the SDK), or give each client a session of its own";
+    const message = `${why}; ${advice} (\`share\`: "per-session", or "per-request" for stateless clients)`;
     throw McpError.of("missing_capability", message, { requiredCapabilities: {} });
   }
 
