@@ -257,7 +257,8 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
     },
     tools(defined) {
       if (!Array.isArray(defined)) throw new TypeError("tools() takes an array: .tools([defineTool({ ... })])");
-      tools.addAll(defined);
+      for (const { name, handler, ...options } of defined as readonly ToolDefinition[])
+        tools.add(name, options, handler);
       return server as never;
     },
     resource(uri, options, read) {
