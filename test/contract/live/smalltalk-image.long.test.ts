@@ -78,6 +78,24 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     expect(await fixture.call("run-tests", { class: "Account" })).toContain("no SUnit");
   });
 
+  it("keeps the values of handles within a budget of bytes, and the newest in any case", async () => {
+    const handleOf = async (bytes: number): Promise<number> => {
+      const { text } = await evaluate(`SharedQueue new nextPut: (ByteArray new: ${bytes}); yourself`);
+      return Number(/^=> a SharedQueue \[handle (\d+)\]$/.exec(text)?.[1]);
+    };
+    const inspect = (handle: number): Promise<string> => fixture.call("inspect", { handle });
+    const first = await handleOf(1_000_000);
+    const second = await handleOf(1_500_000);
+    await handleOf(1_000_000);
+    const fourth = await handleOf(1_000_000);
+    expect(await inspect(first)).toContain(`There is no handle ${first}; the last 200 are kept`);
+    // Gives handles to its parts.
+    expect(await inspect(second)).toContain("contentsArray");
+    const large = await handleOf(5_000_000);
+    expect(await inspect(large)).toContain("contentsArray");
+    expect(await inspect(fourth)).toContain(`There is no handle ${fourth}`);
+  });
+
   it("stays at an error: variables, restarts, frames, handles", async () => {
     const { text, condition } = await evaluate("(Account new add: 4) + 1");
     expect(condition?.type).toBe("ZeroDivide");
