@@ -122,8 +122,11 @@ function parsePort(digits: string | undefined, text: string): number {
   return port;
 }
 
-/** How long calls may take after stdin has closed. The last calls may have to wait until an upstream has started. */
-export const GATEWAY_GRACE_MS = 2_500;
+/**
+ * How long calls may take after stdin has closed. The last calls may have to wait until an upstream has started. Clients
+ * that do not want to wait send SIGTERM.
+ */
+export const GATEWAY_GRACE_MS = 10_000;
 
 /** Of a generated token, and of the key of session ids. */
 const KEY_BYTES = 32;
