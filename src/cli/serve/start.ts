@@ -185,7 +185,7 @@ export async function sessionKey(): Promise<string | undefined> {
  * A secret of the user that is the same at each start, kept in a file. Returns undefined, and prints what follows from
  * that, if the file cannot be used.
  */
-export async function storedSecret(name: string, otherwise: string): Promise<string | undefined> {
+async function storedSecret(name: string, otherwise: string): Promise<string | undefined> {
   const { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } =
     await import("../../auth/oauth/private-files.ts");
   const file = join(stateDirectory(), name);

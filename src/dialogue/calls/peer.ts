@@ -10,7 +10,6 @@ import type { Context, Params } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
   type ErrorMessage,
-  type Id,
   isNotification,
   isRequest,
   isResponse,

@@ -21,6 +21,6 @@ describe("options", () => {
   });
 
   it("may be undefined", () => {
-    expect(() => fetchHandler(server, { limits: { requests: undefined } } as object)).not.toThrow();
+    expect(() => fetchHandler(server, { limits: { requests: undefined } })).not.toThrow();
   });
 });
