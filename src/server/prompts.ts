@@ -1,6 +1,5 @@
 // Prompts: registration, list and messages. A handler returns a string (one user message), an array of messages, or an
-// object with `messages` (the whole result). Arguments are strings. Also `completion/complete`, which suggests values for
-// an argument of a prompt or a variable of a template.
+// object with `messages` (the whole result). Arguments are strings.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { demandScopes } from "../protocol/caller.ts";
@@ -9,10 +8,10 @@ import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { blockProblem } from "../protocol/content.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import type { CompleteParams, CompleteResult, Icon, JsonSchema, PromptMessage } from "../protocol/model/index.ts";
+import type { Icon, JsonSchema, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
+import { InvalidResult } from "./handler-errors.ts";
 import { alreadyRegistered, checkName, checkRegistration, isVisible, type Visible } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import { isStandardSchema, objectSchemaOf, type SchemaCheck, vendorOf } from "../protocol/schema-kind.ts";
@@ -355,33 +354,4 @@ function messageProblem(message: unknown, path: string): string | undefined {
   const { role, content } = Object(message) as Readonly<Record<string, unknown>>;
   if (role !== "user" && role !== "assistant") return `${path}.role, which must be "user" or "assistant"`;
   return blockProblem(content, `${path}.content`);
-}
-
-/** The specification's limit. */
-const MAX_COMPLETIONS = 100;
-
-/** `completers` are those of the prompt or template, or undefined if it does not exist. */
-export async function complete(
-  request: Request,
-  context: Context,
-  completers: Completers | undefined,
-  errors: HandlerErrors,
-): Promise<CompleteResult["completion"]> {
-  const { ref, argument, context: chosen } = request.params as unknown as CompleteParams;
-  const what = ref.type === "ref/prompt" ? `prompt ${ref.name}` : `resource ${ref.uri}`;
-  if (completers === undefined) throw invalidParams(`There is no ${what} to complete`, { ref });
-  if (!completers.has(argument.name)) {
-    throw invalidParams(`The ${what} has no argument ${argument.name}`, { ref, argument: argument.name });
-  }
-  const completer = completers.get(argument.name) ?? (() => []);
-  const all = await errors.run(request, context, async () => {
-    const found: unknown = await completer(argument.value, {
-      arguments: chosen?.arguments ?? {},
-      caller: context.caller,
-    });
-    if (Array.isArray(found) && found.every((value) => typeof value === "string")) return found;
-    throw new InvalidResult(`The completer of ${argument.name} (${what}) must return an array of strings`);
-  });
-  const values = all.slice(0, MAX_COMPLETIONS);
-  return { values, total: all.length, hasMore: all.length > values.length };
 }

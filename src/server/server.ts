@@ -14,7 +14,6 @@ import { InputRequiredCodec } from "./input-required.ts";
 import { type MethodOptions, type NotificationHandler, type VendorMethodHandler, VendorMethods } from "./methods.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
 import {
-  complete,
   type PromptHandler,
   type PromptOptions,
   type PromptSchema,
@@ -302,6 +301,8 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
   return server as Server<object, Env>;
 }
 
+let completion: Promise<typeof import("./completion.ts")> | undefined;
+
 type MethodHandler = (request: Request, context: Context) => Result | Promise<Result>;
 
 /** Everything that was registered with a server. Capabilities and available methods follow from it. */
@@ -431,6 +432,7 @@ class Registry {
       ref.type === "ref/prompt"
         ? this.prompts.completers(ref.name, context)
         : this.resources.completers(ref.uri, context);
+    const { complete } = await (completion ??= import("./completion.ts"));
     return this.#results.complete({ completion: await complete(request, context, completers, this.#results.errors) });
   }
 

@@ -20,6 +20,7 @@ export async function loadForServer(): Promise<void> {
     import("../../dialogue/calls/task-completion.ts"),
     import("../../dialogue/session/client-tasks.ts"),
     import("../../dialogue/stateless/parked-call.ts"),
+    import("../../http/server/legacy-sse.ts"),
     import("../../protocol/client-results.ts"),
     import("../../protocol/compat-documents.ts"),
     import("../../protocol/headers.ts"),
@@ -27,6 +28,7 @@ export async function loadForServer(): Promise<void> {
     import("../../protocol/json-schema.ts"),
     import("../../protocol/revisions/index.ts"),
     import("../../protocol/tool-facts.ts"),
+    import("../../server/completion.ts"),
     import("../../server/tasks.ts"),
   ]);
 }

@@ -20,7 +20,7 @@ import {
 } from "./admission.ts";
 import { McpEndpoint } from "./endpoint.ts";
 import { StatelessEndpoint, withoutState } from "./stateless.ts";
-import { LegacySse } from "./legacy-sse.ts";
+import type { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
 import { SessionIds } from "./session.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
@@ -126,12 +126,24 @@ export class HttpRouter {
     };
     const routes = new Map<string, Route>();
     if (legacySse && sessionRevisions.length > 0) {
-      const legacy = new LegacySse(handler, perSession, shared);
-      this.#parts.push(legacy);
+      let legacy: LegacySse | Promise<LegacySse> | undefined;
+      const load = async (): Promise<LegacySse> => {
+        const { LegacySse } = await import("./legacy-sse.ts");
+        this.#parts.push((legacy = new LegacySse(handler, perSession, shared)));
+        return legacy;
+      };
+      const withLegacy = (run: (loaded: LegacySse) => void): Promise<void> | void => {
+        legacy ??= load();
+        return legacy instanceof Promise ? legacy.then(run) : run(legacy);
+      };
       // Also below the endpoint's path, for proxies that forward only that path.
       for (const base of ["", path.replace(/\/$/, "")]) {
-        routes.set(`${base}/sse`, { GET: (reply, identity) => legacy.open(reply, identity, `${base}/messages`) });
-        routes.set(`${base}/messages`, { POST: (reply, identity) => legacy.post(reply, identity) });
+        routes.set(`${base}/sse`, {
+          GET: (reply, identity) => withLegacy((loaded) => loaded.open(reply, identity, `${base}/messages`)),
+        });
+        routes.set(`${base}/messages`, {
+          POST: (reply, identity) => withLegacy((loaded) => loaded.post(reply, identity)),
+        });
       }
     }
     const main = this.#open(undefined);
