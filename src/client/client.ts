@@ -5,6 +5,7 @@ import { ConnectionError } from "../core/errors.ts";
 import { LOG_LEVELS, type Handler, type LogLevel, type Params, type Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
+import { checkNotification } from "../protocol/content.ts";
 import { LISTS, type List } from "../protocol/lists.ts";
 import { NO_LIMITS, walkPages } from "../protocol/walk-pages.ts";
 import { META } from "../protocol/model/base.ts";
@@ -180,6 +181,7 @@ export class Client<Tools extends object = ToolTypes> {
 
   /** Sends a notification that the specification does not define, such as `notifications/acme/opened`. */
   async notify(method: string, params: Params = {}): Promise<void> {
+    checkNotification({ method, params });
     if (!isVendorMethod(method)) throw new TypeError(`${method} is a method of the protocol, which connect() sends`);
     await this.handler({ method, params }, { ...this.#contexts.defaultContext, isNotification: true });
   }

@@ -17,6 +17,7 @@ import {
 import { callListener, type ListenerErrors, reportListenerError } from "../core/listeners.ts";
 import { defined, errorMessage, isObject, type Optional } from "../core/values.ts";
 import { newCaller } from "../protocol/caller.ts";
+import { checkNotification } from "../protocol/content.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { errorKind, invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type {
@@ -304,6 +305,7 @@ export class Contexts {
     this.#caller = options.env === undefined ? caller : { ...caller, env: options.env };
     if (options.isLocal === true) {
       const notify: Session["notify"] = (notification) => {
+        checkNotification(notification);
         if (!this.#closed.signal.aborted) this.notify(notification);
       };
       this.#session = { id: caller.key, state: new Map(), ended: this.#closed.signal, notify };

@@ -2,7 +2,7 @@
 // looks only at what a client relies on: the type and the required fields of a block, and values that JSON would
 // silently turn into `{}` or null. The checks are in protocol/ because server/ and chain/ share them.
 
-import { didYouMean } from "../core/options.ts";
+import { didYouMean, kindOf, nearest } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 
 /** By type: the fields that a content block must have. */
@@ -18,6 +18,13 @@ const BLOCK_TYPES = Object.keys(BLOCK_FIELDS);
 
 export function hasBlockType(block: unknown): boolean {
   return isObject(block) && typeof block["type"] === "string" && Object.hasOwn(BLOCK_FIELDS, block["type"]);
+}
+
+/** Whether this is a block but for its type, which is nearly that of a block, such as `{ type: "txt", text: "a" }`. */
+export function isMisspeltBlock(block: unknown): boolean {
+  if (!isObject(block) || typeof block["type"] !== "string") return false;
+  const [near = ""] = nearest(block["type"], BLOCK_TYPES);
+  return BLOCK_FIELDS[near]?.every((field) => field in block) === true;
 }
 
 /** The first problem of content blocks, such as "content[0].text, which must be a string"; undefined if there is none. */
@@ -36,9 +43,7 @@ export function blockProblem(block: unknown, path: string): string | undefined {
   const { type } = block;
   const fields = typeof type === "string" && Object.hasOwn(BLOCK_FIELDS, type) ? BLOCK_FIELDS[type] : undefined;
   if (fields === undefined) {
-    const hint =
-      typeof type === "string" ? didYouMean(type, BLOCK_TYPES, "types") : `the types are ${BLOCK_TYPES.join(", ")}`;
-    return `${path}.type, which is not the type of a content block; ${hint}`;
+    return `${path}.type, which is not the type of a content block; ${didYouMean(String(type), BLOCK_TYPES, "types")}`;
   }
   for (const field of fields) {
     if (field !== "resource" && typeof block[field] === "string") continue;
@@ -68,14 +73,15 @@ const PLAIN: ReadonlySet<unknown> = new Set([Object.prototype, null]);
 
 /**
  * Finds the first value that JSON would lose or refuse: a promise that was not awaited, a Map, a Set, bytes, NaN. Values
- * with `toJSON` are left to it, and JSON leaves out fields that are functions, symbols or undefined.
+ * with `toJSON` are left to it, and JSON leaves out fields that are functions, symbols or undefined. A value that
+ * contains itself is `endless`.
  */
-export function findUnsendable(value: unknown): Unsendable | undefined {
+export function findUnsendable(value: unknown, endless?: Unsendable): Unsendable | undefined {
   try {
     return find(value, "");
   } catch (error) {
     // Endless recursion: JSON.stringify describes the cycle. A getter that throws: JSON.stringify calls it again.
-    if (error instanceof RangeError) return undefined;
+    if (error instanceof RangeError) return endless;
     throw error;
   }
 }
@@ -149,3 +155,21 @@ function describe(value: unknown): readonly [what?: string, advice?: string] {
 function isBytes(value: unknown): boolean {
   return ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
 }
+
+/** Throws a TypeError if the notification of an author cannot be sent. Otherwise it would be lost without a word. */
+export function checkNotification(notification: unknown): void {
+  const { method, params } = Object(notification) as { readonly method?: unknown; readonly params?: unknown };
+  if (typeof method !== "string" || method === "") {
+    const got = isObject(notification) ? `a method that is ${kindOf(method)}` : kindOf(notification);
+    throw new TypeError(`A notification is { method: "notifications/acme/tick", params: { ... } }, not ${got}`);
+  }
+  if (params === undefined) return;
+  if (!isObject(params)) throw new TypeError(`${method}: \`params\` must be an object, not ${kindOf(params)}`);
+  const found = findUnsendable(params, CYCLE);
+  if (found === undefined) return;
+  const advice = found.advice === undefined ? "" : `; send ${found.advice}`;
+  const place = ["params", found.path].filter((part) => part !== "").join(".");
+  throw new TypeError(`${method}: \`${place}\` is ${found.what}, which cannot be sent${advice}`);
+}
+
+const CYCLE: Unsendable = { path: "", what: "a value that contains itself" };

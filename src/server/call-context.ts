@@ -27,6 +27,7 @@ import type {
   ListRootsResult,
 } from "../protocol/model/index.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
+import { checkNotification } from "../protocol/content.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
@@ -194,7 +195,10 @@ export class CallContext implements ToolContext {
   }
 
   get notify(): (notification: Notification) => void {
-    return (notification) => this.#context.notify(notification);
+    return (notification) => {
+      checkNotification(notification);
+      this.#context.notify(notification);
+    };
   }
 
   get hangUp(): (retryMs: number) => void {

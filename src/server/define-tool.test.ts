@@ -64,10 +64,27 @@ it("refuses what is not a list of tools", () => {
   expect(() => createServer(info).tools([{ ...echo, handlr: 1 } as never])).toThrow("no option `handlr`");
   expect(() => createServer(info).tools([{ name: "x" } as never])).toThrow("Tool x: the handler is missing");
   expect(() => createServer(info).tools([echo, echo])).toThrow("Tool echo is already registered");
+  expect(() => createServer(info).tools([null as never])).toThrow(
+    "tools(): item 0 must be defineTool({ ... }), not null",
+  );
+  expect(() => defineTool({ name: "x" } as never)).toThrow(/^Tool x: the handler is missing; usage/);
+  expect(() => defineTool(echo.handler as never)).toThrow("defineTool() takes an object, not a function");
+  expect(() => defineTool({ ...echo, inptu: {} } as never)).toThrow("did you mean `input`?");
   // @ts-expect-error -- the tool needs another environment
   createServer<{ other: number }>(info).tools([count]);
   // @ts-expect-error -- the tool needs an environment
   createServer(info).tools([count]);
+});
+
+it("registers all tools of a list or none", async () => {
+  const server = createServer(info).tool("first", {}, () => "x");
+  for (const wrong of [plain, null, { name: "x" }]) {
+    expect(() => server.tools([echo, plain, wrong as never])).toThrow(TypeError);
+  }
+  await using client = await connect(server);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["first"]);
+  server.tools([echo, plain]);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["first", "echo", "plain"]);
 });
 
 it("gives any name to a client of a server whose type knows no tools", async () => {

@@ -93,6 +93,15 @@ describe("the return value of a tool", () => {
       "content[0].type, which is not the type of a content block; the types are text, image, audio",
     ],
     [{ content: [{ type: "text", txt: "hello" }] }, "content[0].text, which must be a string"],
+    [[{ type: "txt", text: "a" }], "[0].type, which is not the type of a content block; did you mean `text`?"],
+    [[{ type: "img", data: "a", mimeType: "image/png" }], "[0].type, which is not the type of a content block"],
+    [
+      [
+        { type: "txt", text: "a" },
+        { type: "text", text: "b" },
+      ],
+      "[0].type, which is not the type of a content block",
+    ],
     [{ content: [{ type: "resource", resource: { text: "a" } }] }, "content[0].resource.uri, which must be a string"],
     [
       { content: [{ type: "resource", resource: { uri: "a:b" } }] },

@@ -3,7 +3,7 @@
 
 import type { Meta, Request, Result } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
-import { blockProblem, contentProblem, findUnsendable, hasBlockType } from "../protocol/content.ts";
+import { blockProblem, contentProblem, findUnsendable, hasBlockType, isMisspeltBlock } from "../protocol/content.ts";
 import { page, type PageItem } from "../protocol/lists.ts";
 import { META } from "../protocol/model/base.ts";
 import type { ContentBlock, Implementation } from "../protocol/model/index.ts";
@@ -219,10 +219,11 @@ function isWholeResult(value: unknown): value is WholeResult {
   return Array.isArray(value.content) || Object.keys(value).every((field) => RESULT_FIELDS.has(field));
 }
 
-/** An empty array is data, and so is one without any block. */
+/** An empty array is data, and so is one without any block, unless all of its items are blocks of a misspelt type. */
 function isContent(value: unknown): value is readonly ContentBlock[] {
   if (!Array.isArray(value) || value.length === 0) return false;
-  return value.every(hasBlockType) || value.some((block) => blockProblem(block, "") === undefined);
+  const isBlock = (block: unknown): boolean => hasBlockType(block) && blockProblem(block, "") === undefined;
+  return value.every(hasBlockType) || value.some(isBlock) || value.every(isMisspeltBlock);
 }
 
 const AS_DATA = "to return it as data, declare `output`";

@@ -33,6 +33,10 @@ it("accepts every result that can be sent", async () => {
     ])
     .tool("whole", {}, async () => ({ content: [{ type: "text", text: "x" }], isError: false, more: 1 }))
     .tool("empty", {}, () => ({ content: [] }))
+    .tool("none", {}, () => [])
+    .tool("animals", {}, () => [{ type: "dog", text: "x" }])
+    .tool("events", {}, async () => [{ type: "test", at: 1 }, { type: "step" }])
+    .tool("records", {}, () => texts.map((type) => ({ type, text: "x" })))
     .tool("mapped", {}, async () => ({ content: texts.map((text) => ({ type: "text", text })) }))
     .tool("either", {}, () => (isLate ? "x" : { content: [{ type: "resource_link", uri: "a:b" }] }))
     .tool("returns", {}, ({ a }) => {
@@ -65,6 +69,17 @@ it("refuses wrong content blocks of tools", async () => {
     })
     // @ts-expect-error -- a resource without text
     .tool("resource", {}, () => ({ content: [{ type: "resource", resource: { uri: "a:b" } }] }))
+    // @ts-expect-error -- no such type of block, in a bare array
+    .tool("bare", {}, () => [{ type: "txt", text: "x" }])
+    // @ts-expect-error -- no such type of block, in a bare array
+    .tool("capital", {}, async () => texts.map((text) => ({ type: "Text" as const, text })))
+    // @ts-expect-error -- a bare array with a block without text
+    .tool("fields", {}, () => [{ type: "text", txt: "x" }])
+    // @ts-expect-error -- one of two blocks
+    .tool("one", {}, () => [
+      { type: "text", text: "x" },
+      { type: "audio", data: "x" },
+    ])
     // @ts-expect-error -- not an array
     .tool("content", {}, () => ({ content: "x" }))
     // @ts-expect-error -- not a block

@@ -21,10 +21,19 @@ export interface ToolAnswer {
 /** Any value. Unlike `unknown`, the compiler keeps the other members of a union with it, and suggests them. */
 type AnyValue = {} | null | undefined | void;
 
+declare const NEVER: unique symbol;
+
+/**
+ * No value has this type. It makes the compiler infer the `type` of blocks in a bare array as a literal, while it does
+ * not know yet whether the tool has an `output`.
+ */
+type BlockContext = ReturnedBlock & { readonly [NEVER]: never };
+
 /** What the handler of a tool may return; see also `CheckedHandler`. */
 export type ToolReturn<Output> =
   | ToolAnswer
   | InputRequired
+  | readonly [BlockContext, ...BlockContext[]]
   | (undefined extends Output ? readonly ReturnedBlock[] | AnyValue : SchemaInput<Output>);
 
 /** Whole contents, for a resource that returns more than a value. */
@@ -51,11 +60,44 @@ type Replaced<Run, Wrong, Right> = [Wrong] extends [never]
   ? unknown
   : (...args: never) => Exclude<Returned<Run>, Wrong> | Right | Promise<Exclude<Returned<Run>, Wrong> | Right>;
 
-/** The members of the type `Value` that are whole results with a wrong block. */
+/** The members of the type `Value` that are whole results or arrays of blocks with a wrong block. */
 type WrongResult<Value> = Value extends { readonly content: infer Content }
   ? [WrongContent<Content, Value>] extends [never]
     ? never
     : Value
+  : Value extends readonly (infer Item)[]
+    ? [MeantAsBlock<Item>] extends [never]
+      ? never
+      : [WrongBlock<Item>] extends [never]
+        ? never
+        : Value
+    : never;
+
+/** The items of a bare array that show that it is content and not data: they have the type of a block, or nearly. */
+type MeantAsBlock<Item> = Item extends { readonly type: infer Type extends string }
+  ? string extends Type
+    ? never
+    : Type extends BlockType
+      ? Item
+      : Item extends SendableFields
+        ? IsMisspelt<Type> extends true
+          ? Item
+          : never
+        : never
+  : never;
+
+type BlockType = SendableBlock["type"];
+type SendableFields = SendableBlock extends infer Block ? (Block extends unknown ? Omit<Block, "type"> : never) : never;
+
+/** Whether the type is that of a block in capitals, or with a character too few or too many. */
+type IsMisspelt<Type extends string> =
+  Lowercase<Type> extends BlockType | Shorter<BlockType>
+    ? true
+    : [Shorter<Type> & BlockType] extends [never]
+      ? false
+      : true;
+type Shorter<Text extends string, Before extends string = ""> = Text extends `${infer First}${infer Rest}`
+  ? `${Before}${Rest}` | Shorter<Rest, `${Before}${First}`>
   : never;
 
 /** `content` that is not an array is data, if the object has other fields than a result. */

@@ -10,6 +10,19 @@ import { person } from "../../test/support/handlers/person-schema.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { createSchemaCheck, type FromJsonSchema, toJsonSchema, type SchemaInput, type SchemaOutput } from "./schema.ts";
 
+it.each<[unknown, string]>([
+  [undefined, "undefined"],
+  ["text", "a string"],
+  [{}, "an object"],
+  [{ issues: "wrong" }, "an object"],
+])("refuses a result of `validate` that is not one: %o", async (result, kind) => {
+  const problem = `T: \`validate\` must return { value } or { issues }, not ${kind}`;
+  for (const validate of [() => result, async () => result]) {
+    const schema = { "~standard": { version: 1, vendor: "mine", validate } } as StandardSchemaV1;
+    await expect((async () => createSchemaCheck(schema, "T")(1))()).rejects.toThrow(new TypeError(problem));
+  }
+});
+
 describe("the JSON Schema that clients see", () => {
   it("is produced by zod, for input or output", () => {
     const schema = z.object({ a: z.string().default("x"), b: z.number().optional() });

@@ -121,7 +121,9 @@ export function createSchemaCheck(schema: Schema, owner = "The schema"): SchemaC
   const { "~standard": standard } = schema;
   return (value) => {
     const result = standard.validate(value);
-    return result instanceof Promise ? result.then(toCheckResult) : toCheckResult(result);
+    return result instanceof Promise
+      ? result.then((settled) => toCheckResult(settled, owner))
+      : toCheckResult(result, owner);
   };
 }
 
@@ -137,7 +139,12 @@ function createPlainCheck(schema: JsonSchema, owner: string): SchemaCheck {
   };
 }
 
-function toCheckResult(result: StandardSchemaV1.Result<unknown>): SchemaCheckResult {
+function toCheckResult(result: StandardSchemaV1.Result<unknown>, owner: string): SchemaCheckResult {
+  // A schema that somebody wrote by hand may return anything.
+  const given = Object(result) as object & { readonly issues?: unknown };
+  if (given.issues ? !Array.isArray(given.issues) : !("value" in given)) {
+    throw new TypeError(`${owner}: \`validate\` must return { value } or { issues }, not ${kindOf(result)}`);
+  }
   if (!result.issues) return result;
   return {
     issues: result.issues.map(({ message, path = [] }) =>

@@ -38,7 +38,6 @@ import {
   type AnyTool,
   type CheckedSchemas,
   type Refused,
-  type ToolDefinition,
   type ToolHandler,
   type ToolOptions,
   Tools,
@@ -256,8 +255,7 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
     },
     tools(defined) {
       if (!Array.isArray(defined)) throw new TypeError("tools() takes an array: .tools([defineTool({ ... })])");
-      for (const { name, handler, ...options } of defined as readonly ToolDefinition[])
-        tools.add(name, options, handler);
+      tools.addAll(defined);
       return server as never;
     },
     resource(uri, options, read) {

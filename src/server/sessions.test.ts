@@ -113,6 +113,46 @@ describe("the session", () => {
     },
   );
 
+  const endless: Record<string, unknown> = {};
+  endless["inner"] = [endless];
+  it.each<[unknown, string]>([
+    [{ method: 5 }, "not a method that is a number"],
+    [{ params: {} }, "not a method that is undefined"],
+    [null, "A notification is { method: "],
+    ["notifications/acme/tick", "not a string"],
+    [{ method: "acme/tick", params: "str" }, "acme/tick: `params` must be an object, not a string"],
+    [{ method: "acme/tick", params: null }, "acme/tick: `params` must be an object, not null"],
+    [
+      { method: "acme/tick", params: { n: [1n] } },
+      "acme/tick: `params.n[0]` is a BigInt, which cannot be sent; send a",
+    ],
+    [
+      { method: "acme/tick", params: endless },
+      "acme/tick: `params` is a value that contains itself, which cannot be sent",
+    ],
+  ])("refuses a notification that cannot be sent, wherever an author sends it: %o", async (wrong, problem) => {
+    const failures: unknown[] = [];
+    const server = createServer(info).tool("send", {}, (_args, { session, notify }) => {
+      for (const send of [session!.notify, notify, server.notify]) {
+        try {
+          send(wrong as Notification);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+    });
+    await using client = await connect(server);
+    await using connection = await connectInMemory(server, { revision: SESSIONS[0]! });
+    for (const each of [client, connection.client]) await each.callTool("send");
+    expect(failures).toHaveLength(6);
+    for (const failure of failures) {
+      expect(failure).toBeInstanceOf(TypeError);
+      expect(String(failure)).toContain(problem);
+    }
+    const { method, params } = Object(wrong) as Notification;
+    await expect(client.notify(method, params)).rejects.toThrow(TypeError);
+  });
+
   it.each(REVISION_NAMES)("of a gateway's client is the one that a server behind it sees: %s", async (revision) => {
     await using connection = await connectInMemory(chain().to({ one: counting() }), { revision });
     const answer = await count(connection.client);

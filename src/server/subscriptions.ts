@@ -12,6 +12,7 @@ import {
   type Params,
   type Request,
 } from "../core/handler.ts";
+import { checkNotification } from "../protocol/content.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import {
   changedFlag,
@@ -111,6 +112,7 @@ export class Subscriptions {
 
   /** Sends a vendor's notification to every client that subscribed, or tells that a list may have changed for some. */
   notifyAll(notification: Notification): void {
+    checkNotification(notification);
     const list = LIST_CAPABILITIES.find((name) => changedMethod(name) === notification.method);
     if (list !== undefined) return this.listChanged(list);
     if (!isVendorMethod(notification.method)) {

@@ -4,8 +4,8 @@
 
 import { demandScopes } from "../protocol/caller.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
-import { type OptionNames, optionNames } from "../core/options.ts";
-import { defined } from "../core/values.ts";
+import { kindOf, type OptionNames, optionNames } from "../core/options.ts";
+import { defined, isObject } from "../core/values.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, type HeaderParam, headerParams } from "../protocol/headers.ts";
 import type { Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
@@ -188,6 +188,9 @@ export function defineTool<
   definition: ToolDefinition<Name, Input, Output, Env> &
     CheckedSchemas<Input, Output> & { readonly handler: Run & CheckedHandler<Run, Output> },
 ): ToolDefinition<Name, Input, Output, Env> {
+  if (!isObject(definition)) throw new TypeError(`defineTool() takes an object, not ${kindOf(definition)}`);
+  const { name, handler, ...options } = definition as object as ToolDefinition;
+  checkRegistration("tool", name, options, handler, OPTION_NAMES);
   return definition;
 }
 
@@ -202,6 +205,11 @@ interface Tool {
   /** Undefined if the tool never runs as a task. */
   readonly task: TaskOptions | undefined;
   run(args: unknown, context: ToolContext): unknown;
+}
+
+interface Created {
+  readonly tool: Tool;
+  readonly listItem: object;
 }
 
 const NO_ARGUMENTS: object = Object.freeze({});
@@ -237,6 +245,24 @@ export class Tools {
   }
 
   add(name: string, options: ToolOptions, run: Tool["run"]): void {
+    this.#set(this.#create(name, options, run));
+  }
+
+  /** Adds all of them, or none if one is wrong. */
+  addAll(definitions: readonly unknown[]): void {
+    const created = new Map<string, Created>();
+    for (const [index, definition] of definitions.entries()) {
+      if (!isObject(definition)) {
+        throw new TypeError(`tools(): item ${index} must be defineTool({ ... }), not ${kindOf(definition)}`);
+      }
+      const { name, handler, ...options } = definition as object as ToolDefinition;
+      if (created.has(name)) throw alreadyRegistered(`Tool ${name}`);
+      created.set(name, this.#create(name, options, handler));
+    }
+    for (const each of created.values()) this.#set(each);
+  }
+
+  #create(name: string, options: ToolOptions, run: Tool["run"]): Created {
     const owner = checkRegistration("tool", name, options, run, OPTION_NAMES);
     checkName("tool", owner, name);
     if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removeTool(${JSON.stringify(name)})`);
@@ -260,11 +286,15 @@ export class Tools {
       output: outputCheck && createSchemaCheck(outputCheck, `${owner}: \`output\``),
       task: readTaskOptions(owner, options.task),
     };
-    this.hasTaskTools ||= tool.task !== undefined;
-    this.#hasHidden ||= visible !== undefined;
     const listed = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
     const fields = { name, title, description, icons, inputSchema: listed, outputSchema, annotations, _meta };
-    this.entries.set(name, tool, defined(fields));
+    return { tool, listItem: defined(fields) };
+  }
+
+  #set({ tool, listItem }: Created): void {
+    this.hasTaskTools ||= tool.task !== undefined;
+    this.#hasHidden ||= tool.visible !== undefined;
+    this.entries.set(tool.name, tool, listItem);
   }
 
   list(request: Request, context: Context): Result {

@@ -26,6 +26,7 @@ import type {
 } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { newCaller, withIdentity } from "../../protocol/caller.ts";
+import { checkNotification } from "../../protocol/content.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
@@ -80,6 +81,10 @@ export class SessionFront {
   /** Sends a message that belongs to no call to the client. */
   readonly #push: (message: Message) => void;
   readonly #toClient = (notification: Notification): void => this.#deliver(notification);
+  readonly #notifyClient = (notification: Notification): void => {
+    checkNotification(notification);
+    this.#deliver(notification);
+  };
   readonly #closed = new AbortController();
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
@@ -288,7 +293,7 @@ export class SessionFront {
       id,
       state: new Map(),
       ended: this.#closed.signal,
-      notify: this.#toClient,
+      notify: this.#notifyClient,
       ...(notifiesRoots === true && { onRootsChanged: this.#onRootsChanged }),
     };
   }
