@@ -36,7 +36,7 @@ const CASES: readonly HostileCase[] = [
   { name: "a loop that holds the transcript", code: "Transcript critical: [[true] whileTrue: []]", ...STOPPED },
   {
     name: "a print method that never ends",
-    first: "Object subclass: Loud [ printOn: s [ [true] whileTrue: [] ] ]",
+    definition: "Object subclass: Loud [ printOn: s [ [true] whileTrue: [] ] ]",
     code: "Loud new",
     ...RENEWED,
   },
@@ -53,7 +53,7 @@ const CASES: readonly HostileCase[] = [
   },
   {
     name: "endless recursion",
-    first: "Object subclass: Deep [ down [ ^self down + 1 ] ]",
+    definition: "Object subclass: Deep [ down [ ^self down + 1 ] ]",
     code: "Deep new down",
     timeout: SLOW,
     ...failed("OutOfMemory"),

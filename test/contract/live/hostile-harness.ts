@@ -8,6 +8,8 @@ import type { LiveFixture } from "./live-fixture.ts";
 
 export interface HostileCase {
   readonly name: string;
+  /** What the code needs; evaluated first, and it must succeed. */
+  readonly definition?: string;
   /** Evaluated before it, with the same timeout; the state is kept. */
   readonly first?: string;
   readonly code: string;
@@ -107,6 +109,10 @@ export class HostileHarness {
     const number = (this.#numbers += 1);
     const defined = await fixture.evaluate(this.#snippets.define(number), { session, timeout: NORMAL_TIMEOUT });
     expect(defined).toMatchObject({ status: "ok", state: "kept" });
+    if (hostile.definition !== undefined) {
+      const prepared = await fixture.evaluate(hostile.definition, { session, timeout: NORMAL_TIMEOUT });
+      expect(prepared).toMatchObject({ status: "ok", state: "kept" });
+    }
     const args = { session, timeout: hostile.timeout ?? TIMEOUT };
     if (hostile.first !== undefined)
       expect(await fixture.evaluate(hostile.first, args)).toMatchObject({ state: "kept" });
