@@ -11,6 +11,7 @@ import { WebHttpRequest } from "./http/server/web-request.ts";
 
 export { AuthError, type Authenticator, type Credentials, type Identity } from "./core/authentication.ts";
 export type { EnvOf } from "./core/handler.ts";
+export type { Optional } from "./core/values.ts";
 export type { HostInfo } from "./http/server/http-request.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export type { Health, HttpLimits } from "./http/server/options.ts";

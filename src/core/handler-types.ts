@@ -1,5 +1,5 @@
-// The types of handlers and middleware that the entries `catenary`, `catenary/server`, `catenary/client`, `catenary/chain`
-// and `catenary/middleware` export.
+// The types of handlers, middleware and options that the entries `catenary`, `catenary/server`, `catenary/client`,
+// `catenary/chain` and `catenary/middleware` export.
 
 export type {
   AskOptions,
@@ -18,3 +18,4 @@ export type {
   Session,
   TaskWish,
 } from "./handler.ts";
+export type { Optional } from "./values.ts";

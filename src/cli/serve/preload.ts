@@ -29,6 +29,7 @@ export async function loadForServer(): Promise<void> {
     import("../../protocol/revisions/index.ts"),
     import("../../protocol/tool-facts.ts"),
     import("../../server/completion.ts"),
+    import("../../server/sealed-states.ts"),
     import("../../server/tasks.ts"),
   ]);
 }

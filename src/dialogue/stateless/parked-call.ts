@@ -5,6 +5,7 @@ import { onAbort } from "../../core/async.ts";
 import type { AskOptions, Context, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { PendingInputs } from "../../protocol/client-results.ts";
+import { invalidParams, McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { ALREADY_ANSWERED, type InFlightCall } from "../calls/in-flight.ts";
 
@@ -19,7 +20,7 @@ export interface StatelessCall {
 }
 
 /** The outcome of an answered round, for all retries that send its state. */
-export interface AnsweredRound {
+interface AnsweredRound {
   readonly next: Promise<Result>;
   /** Retries that wait for the outcome. The call is cancelled when the last of them is cancelled. */
   readonly waiting: Set<StatelessCall>;
@@ -39,8 +40,8 @@ export class ParkedCall {
   readonly id: string = crypto.randomUUID();
   readonly principal: string;
   /** The scopes of the client when the call began. */
-  readonly scopes: readonly string[];
-  readonly answered: Map<number, AnsweredRound> = new Map();
+  readonly #scopes: readonly string[];
+  readonly #answered = new Map<number, AnsweredRound>();
   round = 0;
   deadline = 0;
   readonly #cancelToken: StatelessCall["inFlight"]["cancelToken"];
@@ -65,7 +66,7 @@ export class ParkedCall {
     park: (parked: ParkedCall, inputRequests: Json) => Result,
   ) {
     this.principal = caller.principal ?? "";
-    this.scopes = caller.scopes ?? [];
+    this.#scopes = caller.scopes ?? [];
     this.#cancelToken = inFlight.cancelToken;
     const given = params["requestState"] === undefined ? params["inputResponses"] : undefined;
     this.#given = isObject(given) ? given : {};
@@ -98,8 +99,55 @@ export class ParkedCall {
     return this.#inputs.ask(request, { ...options, key });
   }
 
+  /** Answers a retry with the state of a round; the call outlives it by `ttlMs`. */
+  retry(round: number, { params }: Request, call: StatelessCall, ttlMs: number): Promise<Result> {
+    const requiredScopes = this.#scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
+    if (requiredScopes.length > 0) {
+      // We do not know which scopes the call needs, so the retry must have all scopes of the first request.
+      throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
+    }
+    const known = this.#answered.get(round);
+    if (known !== undefined) return this.#wait(known, call);
+    const responses = params["inputResponses"] ?? {};
+    if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
+    call.inFlight.cancelToken.signal.throwIfAborted();
+    // The client has retried, so the call no longer expires, however long it runs.
+    this.deadline = Infinity;
+    const waiting = new Set([call]);
+    const next = this.#resume(responses, (notification) => {
+      const [first] = waiting;
+      first?.notify(notification);
+    });
+    const answered: AnsweredRound = { next, waiting, isSettled: false };
+    this.#answered.set(round, answered);
+    // The outcome, even if it is an error, is kept for repeated retries until the state expires.
+    const keep = (): void => {
+      answered.isSettled = true;
+      waiting.clear();
+      this.deadline = performance.now() + ttlMs;
+    };
+    next.then(keep, keep);
+    return this.#wait(answered, call);
+  }
+
+  /** Waits for the outcome. Cancelling a retry affects only that retry; cancelling the last one cancels the call. */
+  #wait(answered: AnsweredRound, call: StatelessCall): Promise<Result> {
+    const { next, waiting } = answered;
+    if (answered.isSettled) return next;
+    const { signal } = call.inFlight.cancelToken;
+    waiting.add(call);
+    return new Promise<Result>((resolve, reject) => {
+      const forget = onAbort(signal, () => {
+        if (!waiting.delete(call)) return;
+        if (waiting.size === 0) this.cancel(signal.reason);
+        else reject(signal.reason as Error);
+      });
+      next.then(resolve, reject).finally(forget);
+    });
+  }
+
   /** Takes the answers of a retry; input requests that are still open are sent again. */
-  resume(answers: Json, notify: (notification: Notification) => void): Promise<Result> {
+  #resume(answers: Json, notify: (notification: Notification) => void): Promise<Result> {
     if (this.#outcome !== undefined) return this.#outcome;
     this.#notify = notify;
     for (const notification of this.#kept.splice(0)) notify(notification);

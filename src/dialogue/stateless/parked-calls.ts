@@ -4,17 +4,16 @@
 // its retry. Its outcome is kept, so that repeating a retry never runs anything twice. A `requestState` that was sealed
 // with another key is not ours. The handler gets it unchanged.
 
-import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
+import { attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
-import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { ALREADY_ANSWERED } from "../calls/in-flight.ts";
 import { checkEncodable } from "../calls/client-requests.ts";
 import type { Json } from "../../protocol/revision.ts";
-import type { AnsweredRound, ParkedCall, StatelessCall } from "./parked-call.ts";
+import type { ParkedCall, StatelessCall } from "./parked-call.ts";
 
 /** Limits of calls that wait for an answer of their client, and the key that seals their state. */
 export interface ParkedCallsOptions {
@@ -137,49 +136,7 @@ export class ParkedCalls {
     const parked = this.#parked.get(sealed.id);
     if (parked === undefined)
       throw invalidParams("The call that requestState belongs to is no longer waiting; call again without it");
-    const requiredScopes = parked.scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
-    if (requiredScopes.length > 0) {
-      // We do not know which scopes the call needs, so the retry must have all scopes of the first request.
-      throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
-    }
-    const known = parked.answered.get(sealed.round);
-    if (known !== undefined) return this.#wait(known, parked, call);
-    const responses = request.params["inputResponses"] ?? {};
-    if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
-    call.inFlight.cancelToken.signal.throwIfAborted();
-    // The client has retried, so the call no longer expires, however long it runs.
-    parked.deadline = Infinity;
-    const waiting = new Set([call]);
-    const next = parked.resume(responses, (notification) => {
-      const [first] = waiting;
-      first?.notify(notification);
-    });
-    const answered: AnsweredRound = { next, waiting, isSettled: false };
-    parked.answered.set(sealed.round, answered);
-    // The outcome, even if it is an error, is kept for repeated retries until the state expires.
-    const keep = (): void => {
-      answered.isSettled = true;
-      waiting.clear();
-      parked.deadline = performance.now() + this.#ttlMs;
-    };
-    next.then(keep, keep);
-    return this.#wait(answered, parked, call);
-  }
-
-  /** Waits for the outcome. Cancelling a retry affects only that retry; cancelling the last one cancels the call. */
-  #wait(answered: AnsweredRound, parked: ParkedCall, call: StatelessCall): Promise<Result> {
-    const { next, waiting } = answered;
-    if (answered.isSettled) return next;
-    const { signal } = call.inFlight.cancelToken;
-    waiting.add(call);
-    return new Promise<Result>((resolve, reject) => {
-      const forget = onAbort(signal, () => {
-        if (!waiting.delete(call)) return;
-        if (waiting.size === 0) parked.cancel(signal.reason);
-        else reject(signal.reason as Error);
-      });
-      next.then(resolve, reject).finally(forget);
-    });
+    return parked.retry(sealed.round, request, call, this.#ttlMs);
   }
 
   #checkLimits(principal: string): void {
