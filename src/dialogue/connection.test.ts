@@ -241,4 +241,16 @@ describe("the end of input", () => {
     await served.closed;
     expect(running.get("stuck")!.signal.aborted).toBe(true);
   });
+
+  it("lets close end the grace period at once, also if a handler ignores its signal", async () => {
+    const { peer, running, served } = await serveSample({ graceMs: 600_000 });
+    await peer.handshake(NEWEST_SESSION.name);
+    peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "stuck" } } });
+    await expect.poll(() => running.has("stuck")).toBe(true);
+    await peer.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(running.get("stuck")!.signal.aborted).toBe(false);
+    await served.close();
+    expect(running.get("stuck")!.signal.aborted).toBe(true);
+  });
 });

@@ -130,7 +130,10 @@ class Connection implements ServedConnection {
   }
 
   close(graceMs = 0): Promise<void> {
-    return (this.#closing ??= this.#finish(graceMs));
+    this.#closing ??= this.#finish(graceMs);
+    // Also ends the time that calls in flight got at the end of the input.
+    if (graceMs === 0) this.#inFlight.abortAll(closedError());
+    return this.#closing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -300,7 +303,7 @@ class Connection implements ServedConnection {
 
   async #finish(graceMs: number): Promise<void> {
     if (graceMs > 0) await this.#inFlight.drained(graceMs);
-    const reason = new Error("The connection is closed");
+    const reason = closedError();
     this.#inFlight.abortAll(reason);
     this.#queue?.release();
     // Handlers that observe their signal can still answer: subscriptions with a result, calls with an error.
@@ -313,6 +316,10 @@ class Connection implements ServedConnection {
     ).catch(() => undefined);
     this.#markClosed();
   }
+}
+
+function closedError(): Error {
+  return new Error("The connection is closed");
 }
 
 /** The revisions with these names, oldest first; all by default. */

@@ -62,7 +62,8 @@ export class InFlightCalls {
   readonly #calls = new ChurningMap<string, InFlightCall>();
   #count = 0;
   #closed: { readonly reason: unknown } | undefined;
-  readonly #watchers = new Set<(ended: InFlightCall) => void>();
+  /** Called with each call that ends, and without one if nothing may wait any longer. */
+  readonly #watchers = new Set<(ended?: InFlightCall) => void>();
 
   /** Returns undefined if a request with this id is already in flight. */
   begin(id: Id, background = false, cancellable = true): InFlightCall | undefined {
@@ -107,10 +108,12 @@ export class InFlightCalls {
     return this.#calls.values();
   }
 
-  /** Aborts every call, including those that begin later. */
+  /** Aborts every call, including those that begin later, and ends a `drained` that waits. */
   abortAll(reason: unknown): void {
+    if (this.#closed !== undefined) return;
     this.#closed = { reason };
     for (const call of this.#calls.values()) call.cancelToken.abort(reason);
+    for (const watcher of [...this.#watchers]) watcher();
   }
 
   /**
@@ -137,8 +140,8 @@ export class InFlightCalls {
         this.#watchers.delete(watch);
         resolve();
       };
-      const watch = (ended: InFlightCall): void => {
-        if (awaited.delete(ended) && awaited.size === 0) finish();
+      const watch = (ended?: InFlightCall): void => {
+        if (ended === undefined || (awaited.delete(ended) && awaited.size === 0)) finish();
       };
       const timer = setTimeout(finish, graceMs);
       this.#watchers.add(watch);
