@@ -1,6 +1,6 @@
 // The digest of the files that a config runs: which changes it sees.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -111,6 +111,55 @@ describe("sees a change of what", () => {
     const before = await digest({ module: "./server.mjs" });
     write(what === "its folder" ? "package/lib/start.js" : "other.js", "changed");
     expect(await digest({ module: "./server.mjs" })).not.toBe(before);
+  });
+});
+
+describe("sees a change of a file", () => {
+  beforeEach(() => mkdirSync(join(folder, "c#")));
+
+  it.each([
+    ["in a folder with # in its name", "c#/s.js", (): string => join(folder, "c#/s.js")],
+    ["whose name has a ?", "a?b.js", (): string => "a?b.js"],
+  ])("%s", async (_, name, argument) => {
+    write(name, "");
+    const entry = { command: "node", args: [argument()] };
+    const before = await digest(entry);
+    write(name, "changed");
+    expect(await digest(entry)).not.toBe(before);
+  });
+
+  it.each([
+    ["required by a name with #", 'require("./x#y.cjs")', "x#y.cjs"],
+    ["imported by a name with an escape", 'import "./x%20y.mjs"', "x y.mjs"],
+    ["that TypeScript imports by the name of a compiled file that also exists", 'import "./other.js"', "other.ts"],
+    ["of machine code, imported without its extension", 'require("./addon")', "addon.node"],
+    ["after imports that are not valid", 'import "file:///a%zz"; import "./other.js"', "other.js"],
+  ])("%s", async (_, source, name) => {
+    write("start.ts", source);
+    write(name, "");
+    const entry = { command: "tsx", args: ["start.ts"] };
+    const before = await digest(entry);
+    write(name, "changed");
+    expect(await digest(entry)).not.toBe(before);
+  });
+
+  it("that is imported beside the file that a link leads to", async () => {
+    symlinkSync("../lib/a.ts", join(folder, "c#/link.ts"));
+    const entry = { command: "tsx", args: ["c#/link.ts"] };
+    const before = await digest(entry);
+    write("lib/b.js", "changed");
+    expect(await digest(entry)).not.toBe(before);
+  });
+
+  it("that is too long to be read", async () => {
+    const path = join(folder, "long");
+    const entry = { command: "./long" };
+    write("long", "");
+    truncateSync(path, 70_000_000);
+    const before = await digest(entry);
+    expect(await digest(entry)).toBe(before);
+    truncateSync(path, 70_000_001);
+    expect(await digest(entry)).not.toBe(before);
   });
 });
 

@@ -3,7 +3,7 @@
 // not among them.
 
 import { createHash } from "node:crypto";
-import { stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { readBounded } from "../core/files.ts";
 import { localImports, localPath } from "../modules/load-module.ts";
@@ -15,8 +15,9 @@ const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
 const MODULE = /\.[cm]?[jt]sx?$|(?:^|[/\\])[^.]+$/;
 /** Options of Node whose value is a module that is loaded first. */
 const PRELOAD = /^(?:--(?:import|require|loader|experimental-loader)|-r)$/;
-/** How many files are read, and how many bytes of each. */
+/** How many files are read, how many imports are looked up, and how many bytes of each file are read. */
 const MAX_FILES = 1_000;
+const MAX_IMPORTS = 10_000;
 const MAX_FILE_BYTES = 67_108_864;
 const MAX_PACKAGE_BYTES = 1_048_576;
 
@@ -110,33 +111,47 @@ export async function digestFiles(config: RunningPart): Promise<string> {
     ...middleware.flatMap(({ kind, file }) => (kind === "module" && file !== undefined ? [file] : [])),
   ]);
   const digest = createHash("sha256");
+  const imports = new Set<string>();
   let read = 0;
   for (const file of files) {
     if (read === MAX_FILES) break;
     read += 1;
     const content = await readBounded(file, MAX_FILE_BYTES).catch(() => undefined);
-    digest.update(JSON.stringify([file, content?.length ?? "cannot be read"])).update(content ?? "");
+    digest.update(JSON.stringify([file, content?.length ?? (await unreadState(file))])).update(content ?? "");
     if (content === undefined || !MODULE.test(file)) continue;
-    for (const imported of localImports(content.toString(), file).slice(0, MAX_FILES)) {
+    // Node resolves imports from where the file is, not from a link to it.
+    for (const imported of localImports(content.toString(), await realpath(file).catch(() => file))) {
+      if (imports.has(imported) || imports.size === MAX_IMPORTS) continue;
+      imports.add(imported);
       for (const path of await runFiles(imported)) files.add(path);
     }
   }
   return digest.digest("hex");
 }
 
+/** What changes with a file that is too long to be read, or that may be run and not read. */
+async function unreadState(file: string): Promise<unknown> {
+  const found = await stat(file).catch(() => undefined);
+  return found?.isFile() === true ? [found.size, found.ctimeMs] : "cannot be read";
+}
+
 /**
- * The files that run if a path is run or imported: the file, with the extension that may be left out or be that of the
- * compiled file; or the main file of a folder, with the package.json that names it.
+ * The files that may run if a path is run or imported: the file, with an extension that may be left out or be that of
+ * the compiled file; or the main file of a folder, with the package.json that names it. All that exist, since loaders
+ * differ in which they prefer.
  */
 async function runFiles(path: string): Promise<string[]> {
-  const file = await findFile([path, path.replace(/js$/, "ts"), `${path}.js`, `${path}.ts`, `${path}.cjs`]);
-  if (file !== undefined) return [file];
+  const sources = [path.replace(/js$/, "ts"), path.replace(/jsx?$/, "tsx")];
+  const files = await existing([path, ...sources, ...ENDINGS.map((ending) => `${path}${ending}`)]);
+  if ((await stat(path).catch(() => undefined))?.isDirectory() !== true) return files;
   const description = join(path, "package.json");
   const main = mainOf(await readBounded(description, MAX_PACKAGE_BYTES).catch(() => undefined));
   const mains = main === undefined ? [] : [main, `${main}.js`, `${main}/index.js`];
-  const found = await findFile([...mains, "index.js", "index.ts", "__main__.py"].map((name) => join(path, name)));
-  return [...(main === undefined ? [] : [description]), ...(found === undefined ? [] : [found])];
+  const found = await existing([...mains, "index.js", "index.ts", "__main__.py"].map((name) => join(path, name)));
+  return [...files, ...(main === undefined ? [] : [description]), ...found];
 }
+
+const ENDINGS = [".js", ".ts", ".tsx", ".cjs", ".mjs", ".node"];
 
 function mainOf(description: Buffer | undefined): string | undefined {
   try {
@@ -147,9 +162,8 @@ function mainOf(description: Buffer | undefined): string | undefined {
   }
 }
 
-async function findFile(candidates: readonly string[]): Promise<string | undefined> {
-  for (const candidate of candidates) {
-    if ((await stat(candidate).catch(() => undefined))?.isFile() === true) return candidate;
-  }
-  return undefined;
+async function existing(candidates: readonly string[]): Promise<string[]> {
+  const isFile = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined))?.isFile() === true;
+  const found = await Promise.all([...new Set(candidates)].map(async (path) => ((await isFile(path)) ? [path] : [])));
+  return found.flat();
 }

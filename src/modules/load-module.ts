@@ -160,15 +160,27 @@ export function localImports(source: string, file: string): string[] {
   const specifiers = Array.from(imports, ([, quote, specifier = ""]) => ({ quote, specifier }));
   // A path that is computed is not known.
   const known = specifiers.filter(({ quote, specifier }) => quote !== "`" || !specifier.includes("${"));
-  return known.map(({ specifier }) => localPath(specifier, dirname(file)));
+  return known.flatMap(({ specifier }) => importedPaths(specifier, dirname(file)));
 }
 
-/** The path that a specifier names: an absolute or relative path, or a file: URL. */
+/** For `require`, a specifier is a path; for `import`, it is a URL, with escapes and a query. */
+function importedPaths(specifier: string, folder: string): string[] {
+  const path = localPath(specifier, folder);
+  const base = pathToFileURL(`${folder}/`).href;
+  if (!/[?#%]/.test(specifier) || !URL.canParse(specifier, base)) return [path];
+  return [path, localPath(new URL(specifier, base).href, folder)];
+}
+
+/** The path that is meant by an absolute or relative path, or by a file: URL. */
 export function localPath(specifier: string, folder: string): string {
-  const path = specifier.replace(/[?#].*$/, "");
-  // A URL of another host, or with an escaped slash, names no file.
-  if (!URL.canParse(path) || !/^file:\/{3}/.test(path) || /%2f|%5c/i.test(path)) return resolve(folder, path);
-  return fileURLToPath(path);
+  if (specifier.startsWith("file:")) {
+    try {
+      return fileURLToPath(specifier);
+    } catch {
+      // A URL of another host, or with an escaped slash, names no file.
+    }
+  }
+  return resolve(folder, specifier);
 }
 
 async function findSyntaxError(entry: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
