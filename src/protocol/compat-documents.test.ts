@@ -77,6 +77,33 @@ describe("a list", () => {
     const resources = { resources: [{ uri: "a:b", name: "b" }] };
     expect(await resultOf("chain", "resources/list", resources)).toBe(resources);
   });
+
+  /** Sends a request to a server whose tools fill several pages. Also returns the cursors of the requests it gets. */
+  async function listPages(pages: readonly (readonly string[])[], params: object = {}): Promise<[Result, unknown[]]> {
+    const cursors: unknown[] = [];
+    const handler: Handler = async ({ params: { cursor } }) => {
+      cursors.push(cursor);
+      const page = Number(cursor ?? 0);
+      const tools = (pages[page] ?? []).map((name) => ({ name }));
+      return page + 1 < pages.length ? { tools, nextCursor: String(page + 1) } : { tools };
+    };
+    const request: Request = { method: "tools/list", params: { ...params } };
+    return [await rules("cl-mcp").handler(handler)(request, {} as Context), cursors];
+  }
+  const tools = DOCUMENTS["cl-mcp"].items?.["tools"];
+
+  it("of several pages is one page with the items of the document, wherever they are", async () => {
+    expect(await listPages([["a", "b"], ["c"], ["evaluate-lisp", "d"]])).toEqual([{ tools }, [undefined, "1", "2"]]);
+    expect(await listPages([["evaluate-lisp"], ["a"]])).toEqual([{ tools }, [undefined]]);
+  });
+
+  it("of several pages stays if no page has an item of the document", async () => {
+    const pages = [["a", "b"], ["c"]];
+    const [first, cursors] = await listPages(pages);
+    expect(first).toEqual({ tools: [{ name: "a" }, { name: "b" }], nextCursor: "1" });
+    expect(cursors).toEqual([undefined, "1"]);
+    expect(await listPages(pages, { cursor: "1" })).toEqual([{ tools: [{ name: "c" }] }, ["1"]]);
+  });
 });
 
 describe("the result of a call", () => {

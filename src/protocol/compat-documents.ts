@@ -7,7 +7,9 @@ import { isObject } from "../core/values.ts";
 import { PARSE_ERROR } from "../jsonrpc/codec.ts";
 import type { ErrorBody, ErrorMessage } from "../jsonrpc/message.ts";
 import { type CodeChanges, type ErrorKind, methodNotFound } from "./errors.ts";
+import { type List, LISTS } from "./lists.ts";
 import { META } from "./model/base.ts";
+import { walkPages } from "./walk-pages.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -256,7 +258,10 @@ export function compatRules(document: CompatDocument): CompatRules {
         const capability = CAPABILITIES[request.method.slice(0, request.method.indexOf("/"))];
         if (capability !== undefined && document.capabilities[capability] === undefined)
           throw methodNotFound(request.method);
-        return resultOf(document, request, await handler(request, context));
+        const list = Object.values(LISTS).find(({ method }) => method === request.method);
+        return list === undefined
+          ? resultOf(document, request, await handler(request, context))
+          : listed(document, list, request, (page) => handler(page, context));
       },
     error: (body, kind) => (kind === undefined ? body : errorOf(document, body, kind)),
     fault: ({ error, ...fault }) => {
@@ -300,11 +305,6 @@ function resultOf(document: CompatDocument, { method }: Request, result: Result)
       return discovered(document, result);
     case "tools/call":
       return called(document, result);
-    case "tools/list":
-    case "prompts/list":
-    case "resources/list":
-    case "resources/templates/list":
-      return listed(document, result);
     default:
       return result;
   }
@@ -337,15 +337,29 @@ function called({ isError, failure }: CompatDocument, result: Result): Result {
   return rest;
 }
 
-function listed({ items = {} }: CompatDocument, result: Result): Result {
-  const [list, shown] = Object.entries(items).find(([name]) => Array.isArray(result[name])) ?? [];
-  if (list === undefined || shown === undefined) return result;
-  const found = new Set((result[list] as readonly unknown[]).map(keyOf));
-  const kept = shown.filter((item) => found.has(keyOf(item)));
-  return kept.length === 0 ? result : { ...result, [list]: kept };
-}
-
-function keyOf(item: unknown): unknown {
-  if (!isObject(item)) return undefined;
-  return item["uri"] ?? item["uriTemplate"] ?? item["name"];
+/**
+ * Only the items of the document, as one page, if the server has one of them. They may be on any page of the server, so a
+ * request without a cursor reads on until all are found. One with a cursor follows a page that was left as it is.
+ */
+async function listed(
+  { items }: CompatDocument,
+  { field, key }: List,
+  request: Request,
+  fetch: (request: Request) => Promise<Result>,
+): Promise<Result> {
+  const first = await fetch(request);
+  const shown = items?.[field];
+  if (shown === undefined || request.params["cursor"] !== undefined) return first;
+  const fetchPage = async (cursor: string | undefined): Promise<Result> =>
+    cursor === undefined ? first : fetch({ ...request, params: { ...request.params, cursor } });
+  const keys = new Set<unknown>();
+  for await (const { page } of walkPages(field, fetchPage)) {
+    const found = Array.isArray(page[field]) ? page[field] : [];
+    for (const item of found) if (isObject(item)) keys.add(item[key]);
+    if (shown.every((item) => keys.has(item[key]))) break;
+  }
+  const kept = shown.filter((item) => keys.has(item[key]));
+  if (kept.length === 0) return first;
+  const { nextCursor: _more, ...rest } = first;
+  return { ...rest, [field]: kept };
 }

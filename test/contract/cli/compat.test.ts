@@ -1,4 +1,5 @@
-// The compat of the commands that serve: by `--compat`, and by the key `compat` of a config. The values themselves are tested beside src/dialogue/calls/errors.ts, and with the transcripts of the seed documents.
+// The compat of the commands that serve: by `--compat`, and by the key `compat` of a config. The values themselves are
+// tested beside src/protocol/compat-documents.ts, and with the transcripts of the documents.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +7,9 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../../support/thoroughness.ts";
-import { catenary, TEST_SERVER_COMMAND } from "./cli-process.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
+import { SessionClient } from "../../support/http/mcp-clients.ts";
+import { catenary, cliRunner, TEST_SERVER_COMMAND } from "./cli-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "catenary-compat-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -42,9 +45,24 @@ function config(name: string, compat: string): string {
   return path;
 }
 
+const run = cliRunner();
+
 describe("a compat", () => {
   it("is chosen by --compat of serve", async () => {
     expect(await codes(["serve", SERVER, "--compat", "chain"])).toEqual([-32001, -32002]);
+  });
+
+  it("of a config is that of its clients over HTTP", async () => {
+    const gateway = run(["serve", config("http.json", "chain"), "--http", "127.0.0.1:0", "--json"]);
+    await expect.poll(() => gateway.out.includes("\n") || gateway.process.exitCode !== null).toBe(true);
+    const { url } = JSON.parse(gateway.out || gateway.err) as { url: string };
+    const client = await SessionClient.open(new HttpPeer(url), NEWEST_SESSION.name);
+    expect(client.initializeResponse["result"].capabilities).toEqual({ tools: {}, resources: {}, prompts: {} });
+    expect(await client.request("tools/call", { name: "no such tool", arguments: {} })).toMatchObject({
+      error: { code: -32001, message: "Tool not found", data: "Tool 'no such tool' does not exist" },
+    });
+    expect(await client.request("no/such")).toMatchObject({ error: { data: "Unknown method: no/such" } });
+    expect((await client.end()).status).toBe(204);
   });
 
   it.runIf(IS_LONG)("is chosen by a config, and --compat wins over it", async () => {

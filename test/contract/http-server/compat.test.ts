@@ -20,6 +20,14 @@ const ERRORS = [
   ["reference", unknownMethod({ details: expect.any(String) as string })],
 ] as const;
 
+const noBatches = `Revision ${REVISION} has no batches: send one message at a time`;
+const BATCH_ERRORS: Readonly<Record<string, object>> = {
+  "cl-mcp": { code: -32600, message: "Invalid Request", data: noBatches },
+  "llm-pharo": { code: -32600, message: expect.stringContaining(noBatches) as string },
+  chain: { code: -32600, message: "Invalid Request", data: noBatches },
+  reference: { code: -32600, message: "Invalid Request", data: { details: noBatches } },
+};
+
 describe.each(ERRORS)("compat: %s", (compat, error) => {
   it("answers the handshake and errors of a session over HTTP", async () => {
     const { peer } = await startServer({ compat });
@@ -33,6 +41,21 @@ describe.each(ERRORS)("compat: %s", (compat, error) => {
     const client = await LegacySseClient.open(peer);
     expect(await client.handshake(REVISION)).toMatchObject({ result: { protocolVersion: REVISION } });
     expect((await client.request("no/such")).error).toEqual(error);
+  });
+
+  it("refuses a batch over both transports", async () => {
+    const { peer } = await startServer({ compat });
+    const batch = [{ jsonrpc: "2.0", id: 1, method: "ping" }];
+    const client = await SessionClient.open(peer, REVISION);
+    const reply = await client.post(batch);
+    expect([reply.status, JSON.parse(reply.text)]).toEqual([
+      400,
+      { jsonrpc: "2.0", id: null, error: BATCH_ERRORS[compat] },
+    ]);
+    const legacy = await LegacySseClient.open(peer);
+    await legacy.handshake(REVISION);
+    await peer.post(batch, {}, legacy.endpoint);
+    expect(await legacy.stream.answerTo(null)).toEqual({ jsonrpc: "2.0", id: null, error: BATCH_ERRORS[compat] });
   });
 
   it("answers a request that arrives before the rules are loaded", async () => {
