@@ -7,7 +7,7 @@ import { outputOf, Workspace } from "./runtimes.ts";
 /** What users export, by the entry. All of its types are inferred. */
 const SAMPLES: Readonly<Record<string, string>> = {
   ".": `
-import { chain, connect, createServer, fromSdk, McpError, serve, upstream } from "catenary";
+import { chain, connect, createServer, defineTool, fromSdk, McpError, serve, upstream } from "catenary";
 import { z } from "zod";
 export const server = createServer({ name: "notes", version: "1.0.0" })
   .tool("echo", { input: z.object({ text: z.string() }) }, ({ text }) => text)
@@ -16,6 +16,8 @@ export const server = createServer({ name: "notes", version: "1.0.0" })
   .resource("notes://today", { name: "Today" }, () => "milk")
   .template("notes://day/{date}", { name: "A day" }, ({ date }) => date)
   .prompt("review", { arguments: { name: { required: true } } }, ({ name }) => name);
+export const note = defineTool({ name: "note", input: z.object({ text: z.string() }), handler: ({ text }) => text });
+export const noted = createServer<{ region: string }>({ name: "notes", version: "1.0.0" }).tools([note]);
 export const open = () => connect("http://127.0.0.1:3000/mcp");
 export const openTyped = () => connect<typeof server>(server);
 export const call = async () => (await openTyped()).callTool("add", { n: 1 });
@@ -40,7 +42,7 @@ export const disposed = async () => {
 };
 `,
   "./server": `
-import { bearer, createServer, inputRequired } from "catenary/server";
+import { bearer, createServer, defineTool, inputRequired } from "catenary/server";
 import { z } from "zod";
 export const server = createServer({ name: "notes", version: "1.0.0" })
   .tool("echo", { input: z.object({ text: z.string() }) }, ({ text }, context) => {
@@ -49,16 +51,51 @@ export const server = createServer({ name: "notes", version: "1.0.0" })
   })
   .method("acme/search", { input: z.object({ text: z.string() }) }, ({ text }) => ({ text }))
   .use((request, context, next) => next(request, context));
+export const echo = defineTool({
+  name: "echo",
+  input: z.object({ text: z.string(), times: z.number().default(1) }),
+  output: z.object({ said: z.string() }),
+  handler: ({ text, times }, { session }) => {
+    session?.notify({ method: "notifications/acme/said", params: { times } });
+    return { said: text.repeat(times) };
+  },
+});
+export const plain = defineTool({ name: "plain", handler: () => [{ type: "text", text: "x" }] });
+export const listed = createServer({ name: "notes", version: "1.0.0" }).tools([echo, plain]);
+export const withEnv = createServer<{ db: { count(): number } }>({ name: "notes", version: "1.0.0" })
+  .tool("count", { output: z.object({ n: z.number() }) }, (_args, { env }) => ({ n: env.db.count() }))
+  .prompt(
+    "review",
+    { arguments: z.object({ name: z.string(), depth: z.coerce.number().optional() }), complete: { name: (value) => [value] } },
+    ({ name, depth }) => \`\${name} \${depth?.toFixed(0)}\`,
+  )
+  .prompt(
+    "plain",
+    { arguments: { type: "object", properties: { name: { type: "string" } }, required: ["name"] } },
+    ({ name }) => name.toUpperCase(),
+  );
+// @ts-expect-error -- a misspelt type in a bare array of blocks
+listed.tool("wrong", {}, () => [{ type: "txt", text: "x" }]);
+// @ts-expect-error -- the handler does not return what the output is
+defineTool({ name: "wrong", output: z.object({ n: z.number() }), handler: () => ({ n: "x" }) });
 export const ask = () => inputRequired({ who: { method: "roots/list", params: {} } });
 export const auth = bearer({ token: "secret" } as never);
 `,
   "./client": `
 import { connect, userRejected } from "catenary/client";
+import { z } from "zod";
 export const open = () => connect({ command: "notes" }, { elicit: () => ({ action: "decline" }) });
 export const listen = async () => (await open()).listen({}, (event) => void event.method);
 export const refuse = () => userRejected();
 export const ended = async () => (await open()).closed;
 export const task = async () => (await open()).task("1");
+export const search = async () => {
+  await using client = await open();
+  const { found } = await client.request("acme/search", { text: "milk" }, z.object({ found: z.number() }));
+  const bySchema = await client.request("acme/search", {}, { type: "object", properties: { found: { type: "number" } } });
+  return [found.toFixed(0), bySchema.found?.toFixed(0)] as const;
+};
+export const discover = async () => (await open()).request("tools/list", {}, { timeoutMs: 1_000 });
 `,
   "./oauth": `
 import { bearerToken, clientCredentials, fileTokens, loopbackRedirect, memoryTokens, oauth } from "catenary/oauth";
