@@ -4,7 +4,7 @@
 import type { Client, ToolsOf } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
 import { checkStdio } from "./core/process-stdio.ts";
-import type { EnvOf, EnvOption } from "./core/handler.ts";
+import type { EnvOf, EnvOption, OptionsWithEnv } from "./core/handler.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Closeable, ServeOptions, Serving } from "./serve.ts";
 
@@ -27,7 +27,10 @@ export function serve<Of extends Closeable>(
   handler: Of,
   options: ServeOptions & EnvOption<Of> & { readonly http: ServeHttpOptions },
 ): Promise<Serving & { readonly url: string }>;
-export function serve<Of extends Closeable>(handler: Of, options?: ServeOptions & EnvOption<Of>): Promise<Serving>;
+export function serve<Of extends Closeable>(
+  handler: Of,
+  ...options: OptionsWithEnv<Of, ServeOptions>
+): Promise<Serving>;
 export async function serve(handler: Closeable, options?: ServeOptions): Promise<Serving> {
   // Here, and not only after the import: the command that loads a module must learn at once that the module serves itself.
   if (options?.http === undefined && options?.stdio === undefined) checkStdio();

@@ -5,7 +5,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import { deferred, within } from "./core/async.ts";
-import { type EnvOption, type Handler, isUnfinishedChain, NO_UPSTREAM } from "./core/handler.ts";
+import { type EnvOption, type Handler, isUnfinishedChain, NO_UPSTREAM, type OptionsWithEnv } from "./core/handler.ts";
 import { printProblem } from "./core/listeners.ts";
 import { checkOptions } from "./core/options.ts";
 import { STDIO_TAKEN, takeStdio } from "./core/process-stdio.ts";
@@ -63,7 +63,10 @@ export function serve<Of extends Closeable>(
   handler: Of,
   options: ServeOptions & EnvOption<Of> & { readonly http: ServeHttpOptions },
 ): Promise<Serving & { readonly url: string }>;
-export function serve<Of extends Closeable>(handler: Of, options?: ServeOptions & EnvOption<Of>): Promise<Serving>;
+export function serve<Of extends Closeable>(
+  handler: Of,
+  ...options: OptionsWithEnv<Of, ServeOptions>
+): Promise<Serving>;
 export async function serve(handler: Closeable, options: ServeOptions = {}): Promise<Serving> {
   if (typeof handler !== "function") {
     if (isUnfinishedChain(handler)) throw new TypeError(`serve(): ${NO_UPSTREAM}`);

@@ -12,6 +12,7 @@ export type {
   Meta,
   Middleware,
   Notification,
+  OptionsWithEnv,
   Params,
   Request,
   Result,

@@ -177,10 +177,18 @@ export interface CallerIdentity {
 }
 
 /** The environment that the handlers of a server need: `Env` of `createServer<Env>()`. */
-export type EnvOf<Of> = Of extends { readonly "~env"?: infer Env } ? Exclude<Env, undefined> : unknown;
+export type EnvOf<Of> = [Of] extends [never]
+  ? unknown
+  : Of extends { readonly "~env"?: infer Env }
+    ? Exclude<Env, undefined>
+    : unknown;
 
 /** The option `env`, which a server with a typed environment requires. */
 export type EnvOption<Of> = unknown extends EnvOf<Of> ? { readonly env?: unknown } : { readonly env: EnvOf<Of> };
+
+/** The parameter `options`, which may be left out unless it must have `env`. */
+export type OptionsWithEnv<Of, Options> =
+  unknown extends EnvOf<Of> ? [options?: Options & EnvOption<Of>] : [options: Options & EnvOption<Of>];
 
 /** Options of a request to the caller. */
 export interface AskOptions {

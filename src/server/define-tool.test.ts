@@ -136,6 +136,9 @@ it("comes from the option, or from a single request, over HTTP", async () => {
   // @ts-expect-error -- the environment is required
   const without = await serve(createCounter(), { http: { port: 0 } });
   await without.close();
+  // @ts-expect-error -- the environment is required, so the options are
+  const onStdio = (): Promise<unknown> => serve(createCounter());
+  expect(onStdio).toBeTypeOf("function");
   const front = await serve(server, { http: { port: 0 }, env: withCount(5) });
   await using client = await connect(front.url);
   expect((await client.callTool("count")).structuredContent).toEqual({ n: 5 });

@@ -167,7 +167,10 @@ function label({ server, kind, name }: Pick<Found, "server" | "kind" | "name">):
 function show(chosen: readonly Found[], isWhole: boolean, config: string | undefined, file: string | undefined): void {
   const held = chosen.filter(({ pin }) => pin.held !== undefined);
   const approved = chosen.filter(({ pin }) => pin.held === undefined);
-  if (chosen.length === 0) printTrusted("Nothing is approved or held back yet\n");
+  if (chosen.length === 0)
+    printTrusted(
+      "Nothing is approved or held back yet. To let the servers list what they offer: catenary tools CONFIG\n",
+    );
   for (const one of approved) {
     printTrusted(`${paint("green", "approved", process.stdout)}  ${label(one)}\n`);
     if (isWhole && chosen.length === 1) printTrusted(difference(one.pin.approved, one.pin.approved));

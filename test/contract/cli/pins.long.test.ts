@@ -104,6 +104,7 @@ it("names the only server of a config as it does when there are more", async () 
     );
   const listed = async (): Promise<string> => (await run("pins", "one.json")).out;
   write({ notes });
+  expect(await listed()).toContain("To let the servers list what they offer: catenary tools CONFIG");
   await run("tools", "one.json");
   expect(await listed()).toContain("new       tool notes/search\n");
   expect((await run("pins", "approve", "one.json", "notes")).out).toMatch(/^approved {2}tool notes\/search\n {4}/);
