@@ -44,7 +44,7 @@ export const MAX_DELAY_MS: number = 0x7fffffff;
 /** Waits for the promise, but at most `ms` milliseconds: then resolves to undefined. Rejects if the promise does. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   const late = deferred<undefined>();
-  const timer = setTimeout(() => late.resolve(undefined), ms);
+  const timer = setTimeout(() => late.resolve(undefined), Math.min(ms, MAX_DELAY_MS));
   try {
     return await Promise.race([promise, late.promise]);
   } finally {
@@ -186,7 +186,7 @@ export async function withTimeout<T>(
   signal.throwIfAborted();
   const stop = new AbortController();
   const timeOut = (): void => stop.abort(new ConnectionError("timeout", message));
-  const timer = setTimeout(timeOut, ms);
+  const timer = setTimeout(timeOut, Math.min(ms, MAX_DELAY_MS));
   const forget = onAbort(signal, () => stop.abort(signal.reason));
   try {
     return await abortable(stop.signal, ignoreRejection(work(stop.signal)));

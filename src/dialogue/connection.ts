@@ -1,7 +1,7 @@
 // Serves one connection to a client, in both styles at once: each request shows its own style. This file handles the
 // life of the connection (calls in flight, batches, ordering, shutdown). The fronts interpret the messages.
 
-import { attempt, within } from "../core/async.ts";
+import { attempt, ignoreRejection, within } from "../core/async.ts";
 import type { Handler } from "../core/handler.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import {
@@ -108,7 +108,7 @@ class Connection implements ServedConnection {
     this.#limiter = new CallLimiter(options.maxInFlight ?? 256);
     this.#queue = (options.ordering ?? compat?.ordering) === "sequential" ? new SequentialQueue() : undefined;
     const identity = { env: options.env };
-    const push = (message: Message): void => void transport.send(message).catch(() => undefined);
+    const push = (message: Message): void => void ignoreRejection(attempt(() => transport.send(message)));
     this.#session = new SessionFront(compat?.handler(handler) ?? handler, push, this.#inFlight, {
       revisions: allRevisions.filter(({ style }) => style === "session"),
       allRevisions,
@@ -263,7 +263,8 @@ class Connection implements ServedConnection {
       // The subscription ends with a response and a notification: the specification's pages on cancellation and on
       // subscriptions each require one of them.
       const params = { requestId: id, reason: "The subscription has ended", _meta: { [META.subscriptionId]: id } };
-      await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
+      const ended: Message = { jsonrpc: "2.0", method: "notifications/cancelled", params };
+      await attempt(() => inbound.reply(ended)).catch(() => undefined);
     } finally {
       if (call.cancelled) limiter?.cancelledEnded();
       else limiter?.release();
@@ -276,7 +277,8 @@ class Connection implements ServedConnection {
     try {
       await inbound.reply(response, LAST);
     } catch (error) {
-      if (!inbound.gone.aborted) await inbound.reply(unsendableResponse(response, error), LAST).catch(() => undefined);
+      if (inbound.gone.aborted) return;
+      await attempt(() => inbound.reply(unsendableResponse(response, error), LAST)).catch(() => undefined);
     }
   }
 

@@ -1,4 +1,4 @@
-// Malformed responses over a transport that reads with `decodeInbound`: the request that a response belongs to fails at
+// Malformed responses over a transport of one's own, mostly one that reads with `decodeInbound`: the request that a response belongs to fails at
 // once, on both sides, and the response is not answered.
 
 import { createInterface } from "node:readline";
@@ -90,6 +90,69 @@ describe("a malformed response of a server", () => {
     } finally {
       await client.close();
     }
+  });
+});
+
+describe("a transport that passes on what it has not checked", () => {
+  const send = async (): Promise<void> => undefined;
+  const gone = new AbortController().signal;
+
+  /** Answers a ping with these fields, after what `first` does. */
+  async function ping(fields: object, first: (receive: (inbound: Inbound) => void) => void): Promise<void> {
+    let receive: (inbound: Inbound) => void = () => undefined;
+    const transport: Transport = {
+      start: async (taking) => void (receive = taking),
+      send: async (message) => {
+        if (!isRequest(message as Message)) return;
+        const { id, method } = message as { id: number; method: string };
+        if (method !== "initialize") first(receive);
+        const answer = method === "initialize" ? JSON.parse(initialized(message as Message)) : { id, ...fields };
+        receive({ kind: "message", message: answer as Message, gone, reply: send });
+      },
+      close: send,
+    };
+    const client = await connect(transport, { revision: NEWEST_SESSION.name, timeoutMs: 0 });
+    try {
+      await client.ping();
+    } finally {
+      await client.close();
+    }
+  }
+
+  it.each([{ error: null }, { error: "x" }, { result: null }, { result: 5 }, {}])(
+    "fails the call: %j",
+    async (fields) => {
+      await expect(ping(fields, () => undefined)).rejects.toMatchObject({ kind: "protocol" });
+    },
+  );
+
+  it("may throw in place of rejecting, without an unhandled rejection", async () => {
+    const unhandled: unknown[] = [];
+    const onUnhandled = (error: unknown): void => void unhandled.push(error);
+    process.on("unhandledRejection", onUnhandled);
+    try {
+      const reply = (): never => {
+        throw new Error("closed");
+      };
+      await ping({ result: {} }, (receive) => {
+        for (const method of ["ping", "roots/list"]) {
+          receive({ kind: "message", message: { jsonrpc: "2.0", id: method, method, params: {} }, gone, reply });
+        }
+      });
+      let receive: (inbound: Inbound) => void = () => undefined;
+      const start: Transport["start"] = async (taking) => void (receive = taking);
+      const served = await serveTransport(createServer({ name: "s", version: "1" }), {
+        start,
+        send: reply,
+        close: send,
+      });
+      receive({ kind: "message", message: { jsonrpc: "2.0", id: 1, method: "ping", params: {} }, gone, reply });
+      await served.close();
+      await new Promise((resolve) => setImmediate(resolve));
+    } finally {
+      process.off("unhandledRejection", onUnhandled);
+    }
+    expect(unhandled).toEqual([]);
   });
 });
 

@@ -229,6 +229,23 @@ describe("upstream() with a transport that never", () => {
   });
 });
 
+it("times that are longer than timers allow do not fire at once", async () => {
+  for (const ms of [1e12, Infinity]) {
+    const gated = gatedTransport("start");
+    const notes = upstream({ transport: gated.open }, { startTimeoutMs: ms, idleMs: ms });
+    const starting = notes.start();
+    await gated.reached;
+    await vi.advanceTimersByTimeAsync(60_000);
+    gated.gate.resolve();
+    await starting;
+    const armed = vi.spyOn(globalThis, "setTimeout");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(armed).not.toHaveBeenCalled();
+    armed.mockRestore();
+    await notes.close(ms);
+  }
+});
+
 it("upstream() says what a transport lacks", async () => {
   const expected = new TypeError(
     "What the function `transport` returns must be a transport, with the methods start, send and close; missing: `start`, `send`, `close`",

@@ -7,6 +7,7 @@ import {
   abortable,
   deferred,
   ignoreRejection,
+  MAX_DELAY_MS,
   pause,
   Semaphore,
   unref,
@@ -241,7 +242,7 @@ export class Supervisor {
       this.stop();
       options.onIdle?.();
     };
-    return unref(setTimeout(check, afterMs));
+    return unref(setTimeout(check, Math.min(afterMs, MAX_DELAY_MS)));
   }
 
   /** Ends the processes or the socket of a connection. */

@@ -1,7 +1,7 @@
 // Requests that were received and are not answered yet: the table that cancellation and shutdown use, the limit on how
 // many run at once, and the function that runs a request and turns its outcome into a response.
 
-import { Semaphore } from "../../core/async.ts";
+import { MAX_DELAY_MS, Semaphore } from "../../core/async.ts";
 import { ChurningMap } from "../../core/collections.ts";
 import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -143,7 +143,7 @@ export class InFlightCalls {
       const watch = (ended?: InFlightCall): void => {
         if (ended === undefined || (awaited.delete(ended) && awaited.size === 0)) finish();
       };
-      const timer = setTimeout(finish, graceMs);
+      const timer = setTimeout(finish, Math.min(graceMs, MAX_DELAY_MS));
       this.#watchers.add(watch);
     });
   }

@@ -18,6 +18,7 @@ import {
   plainId,
   type RequestMessage,
   type ResponseMessage,
+  type ResultMessage,
 } from "../../jsonrpc/message.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import type { Inbound, QuietCancel, SendOptions, Transport } from "../../transport/transport.ts";
@@ -119,8 +120,11 @@ export class PendingCalls<Data = undefined> {
   /** Does nothing if the call is over. */
   settle(call: PendingCall<Data>, response: ResponseMessage): void {
     if (!this.#remove(call)) return;
-    if ("error" in response) call.reject(McpError.fromBody(response.error));
-    else call.resolve(response.result);
+    // A transport of a user may pass on what it has not checked.
+    const { error, result } = response as Partial<ResultMessage & ErrorMessage>;
+    if (isObject(error)) call.reject(McpError.fromBody(error));
+    else if (isObject(result) && error === undefined) call.resolve(result);
+    else call.reject(new ConnectionError("protocol", `${this.#peerName}'s answer is not a valid message`));
   }
 
   /** Progress came in for this call: restarts its idle timeout. */
@@ -230,7 +234,7 @@ const BEFORE_NEGOTIATION: PeerListener = {
   onRequest: ({ id, method }, inbound) => {
     const error = methodNotFound(method).toBody();
     const answer: Message = { jsonrpc: "2.0", id, ...(method === "ping" ? { result: {} } : { error }) };
-    void inbound.reply(answer).catch(() => undefined);
+    void ignoreRejection(attempt(() => inbound.reply(answer)));
   },
   onNotification: () => undefined,
 };
@@ -376,7 +380,7 @@ export class Peer {
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);
     for (const item of inbound.batch ?? []) {
       if ("message" in item) this.#take(item.message, inbound);
-      else if (item.answerable === false) this.#failMalformed(item.fault);
+      else if (item.answerable !== true) this.#failMalformed(item.fault);
     }
   }
 

@@ -13,7 +13,7 @@ import {
   type Request,
   type Result,
 } from "../../core/handler.ts";
-import { within } from "../../core/async.ts";
+import { attempt, ignoreRejection, within } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { isId, type NotificationMessage, type RequestMessage, idKey, type Message } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
@@ -235,7 +235,7 @@ export class SessionBack implements PeerListener {
   onRequest(message: RequestMessage, inbound: Inbound): void {
     const { id, method } = message;
     if (method === "ping") {
-      void inbound.reply({ jsonrpc: "2.0", id, result: {} }).catch(() => undefined);
+      void ignoreRejection(attempt(() => inbound.reply({ jsonrpc: "2.0", id, result: {} })));
       return;
     }
     if (this.revision.clientRequests.has(method) || isVendorMethod(method)) this.#onAsked?.();
@@ -310,7 +310,7 @@ export class SessionBack implements PeerListener {
     this.#openRequests -= 1;
     this.#asked.delete(idKey(id));
     for (const call of calls) this.#peer.pending.release(call);
-    if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
+    if (!stop.signal.aborted) await attempt(() => inbound.reply(answer)).catch(() => undefined);
   }
 
   /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
