@@ -1,5 +1,5 @@
-// Malformed responses over a transport of one's own, mostly one that reads with `decodeInbound`: the request that a response belongs to fails at
-// once, on both sides, and the response is not answered.
+// Malformed responses over a transport of one's own, mostly one that reads with `decodeInbound`: the request that a
+// response belongs to fails at once, on both sides, and the response is not answered.
 
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
@@ -123,6 +123,14 @@ describe("a transport that passes on what it has not checked", () => {
     "fails the call: %j",
     async (fields) => {
       await expect(ping(fields, () => undefined)).rejects.toMatchObject({ kind: "protocol" });
+    },
+  );
+
+  it.each([[undefined], ["text"], [{ jsonrpc: "2.0", id: 2, result: {} }]])(
+    "ends the connection if that is not even an object with a kind: %j",
+    async (value) => {
+      const message = "The transport called its `receive` with";
+      await expect(ping({}, (receive) => receive(value as never))).rejects.toThrow(message);
     },
   );
 

@@ -6,6 +6,7 @@ import { attempt, ignoreRejection, onAbort, ref, unref, within } from "../../cor
 import { isCancelled, onCancel } from "../../core/cancel.ts";
 import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { kindOf } from "../../core/options.ts";
 import type { Context, Params } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
@@ -358,6 +359,8 @@ export class Peer {
   }
 
   #receive(inbound: Inbound): void {
+    // A transport of the user may pass on a message as it is, or what decodeInbound() returns for one to ignore.
+    if (typeof (inbound as Inbound | undefined)?.kind !== "string") return this.#finish(notInbound(inbound));
     if (inbound.kind === "end") {
       const { error } = inbound;
       this.#finish(
@@ -469,4 +472,12 @@ class CallSendOptions implements SendOptions {
   get headers(): Context["headers"] {
     return this.#context.headers;
   }
+}
+
+function notInbound(value: unknown): ConnectionError {
+  return new ConnectionError(
+    "protocol",
+    `The transport called its \`receive\` with ${kindOf(value)} in place of { kind, message, ... }; decodeInbound() of ` +
+      "catenary/stdio makes one from a text, or undefined if the text must be ignored",
+  );
 }
