@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { lastingPort } from "../../support/http/raw-server.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { catenary, CliProcess, type RunOptions } from "./cli-process.ts";
 
 const SECRETS = ["sk-argument-0123456789", "ghp_environment0123456789", "path-secret-0123"];
@@ -122,7 +123,7 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
   expect(again.err).toContain("3 servers found");
 });
 
-it("is reached by other commands also if the home folder cannot be written", async () => {
+it.runIf(IS_LONG)("is reached by other commands also if the home folder cannot be written", async () => {
   // A file where the folder should be, which also root cannot change.
   writeFileSync(join(root, "taken"), "");
   const env = { HOME: join(root, "taken"), XDG_RUNTIME_DIR: undefined, XDG_STATE_HOME: undefined, TMPDIR: root };
