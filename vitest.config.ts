@@ -12,8 +12,8 @@ const cache = join(tmpdir(), `catenary-test-cache-${process.pid}`);
 process.env["CATENARY_TEST_CACHE"] = cache;
 
 /**
- * Tests that count the timers or the pooled connections of the whole process, that replace a module, that load Amber,
- * which adds methods to all objects, or that look at what no open connection in memory may freeze. The others share their modules, which saves a third of the time.
+ * Tests that count the timers or the pooled connections of the whole process, that replace a module, or that load Amber,
+ * which adds methods to all objects. The others share their modules, which saves a third of the time.
  */
 export const ISOLATED = [
   "src/chain/middleware/retry.test.ts",
@@ -39,7 +39,6 @@ export const ISOLATED = [
   "src/live/js/main-thread.test.ts",
   "src/live/smalltalk/amber-guest.test.ts",
   "src/server/task-limits.test.ts",
-  "src/testing.test.ts",
 ];
 
 const config: ViteUserConfig = {

@@ -174,12 +174,12 @@ describe("middleware that changes a message in place", () => {
     const gateway = chain(middleware).to(notes());
     const { client, close } = await connectInMemory(gateway);
     await expect(client.callTool("echo", { text: "a" })).rejects.toThrow(message);
-    await close();
-    // Outside of tests, nothing is frozen.
+    // What comes from other clients is not frozen.
     const plain = await connect(gateway);
     const { content } = await plain.callTool("echo", { text: "a" });
     expect(content?.[0]).toMatchObject({ text: "a" });
     await plain.close();
+    await close();
     await gateway.close();
   });
 });

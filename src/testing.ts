@@ -1,6 +1,7 @@
 // The subpath `catenary/testing`: a client and a server connected in memory, in any revision, with a record of every
 // message. A test that needs neither a revision nor the record can use `connect(server)`.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Client, ToolsOf, ToolTypes } from "./client/client.ts";
 import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { CallerIdentity, EnvOf, Handler } from "./core/handler.ts";
@@ -103,22 +104,20 @@ export interface InMemoryConnection<Tools extends object = ToolTypes> extends Pi
 
 const CALLER_OPTIONS: OptionNames<CallerIdentity> = optionNames("endpoint principal scopes claims headers env");
 
-/** The transport of a server, as if its messages were authenticated. */
-function withCaller(transport: Transport, caller: CallerIdentity): Transport {
+/** Set while a message of a connection in memory is handled. Others in the same process are not frozen. */
+const inMemory = new AsyncLocalStorage<true>();
+freezeMessages((value) => (inMemory.getStore() === true ? deepFreeze(value) : value));
+
+/** The transport of a server, as if its messages were authenticated. What middleware gets of them is frozen. */
+function serverTransport(transport: Transport, caller: CallerIdentity | undefined): Transport {
   return {
-    start: (receive) => transport.start((inbound) => receive({ ...inbound, caller })),
+    start: (receive) =>
+      transport.start((inbound) =>
+        inMemory.run(true, receive, caller === undefined ? inbound : { ...inbound, caller }),
+      ),
     send: (message, options) => transport.send(message, options),
     close: (budgetMs) => transport.close(budgetMs),
   };
-}
-
-/** How many connections in memory are open. */
-let openConnections = 0;
-
-/** As long as a connection is open, middleware that changes a request or a result in place fails. */
-function countConnection(change: 1 | -1): void {
-  openConnections += change;
-  freezeMessages(openConnections > 0 ? deepFreeze : undefined);
 }
 
 /** Freezes objects and arrays, as JSON has them. */
@@ -133,8 +132,8 @@ function deepFreeze<Value>(value: Value): Value {
 
 /**
  * Connects a client to a server in memory, in the revision `options.revision` (the newest by default). `Of` types the
- * tools, as for `connect()`. Until it is closed, requests and results that pass through middleware are frozen: middleware
- * that changes one in place fails, since others may hold the same object.
+ * tools, as for `connect()`. Requests of this client and their results are frozen as they pass through middleware:
+ * middleware that changes one in place fails, since others may hold the same object.
  *
  * @example
  * await using connection = await connectInMemory<typeof server>(server, { revision });
@@ -148,18 +147,13 @@ export async function connectInMemory<Of = unknown>(
   checkOptions("connectInMemory()", serving, { ...CONNECTION_OPTIONS, mayShutDown: true }, "serving.");
   const [clientSide, serverSide] = memoryPair();
   const recorded = recordTransport(clientSide);
-  const served = await serveTransport(
-    server,
-    caller === undefined ? serverSide : withCaller(serverSide, { env, ...defined(caller) }),
-    { ...serving, env },
-  );
-  countConnection(1);
+  const identity = caller === undefined ? undefined : { env, ...defined(caller) };
+  const served = await serveTransport(server, serverTransport(serverSide, identity), { ...serving, env });
   let closing: Promise<void> | undefined;
   const close = (opened?: { close(): Promise<void> }): Promise<void> =>
     (closing ??= (async () => {
       await opened?.close();
       await served.close();
-      countConnection(-1);
     })());
   let client: Client<ToolsOf<Of> & object>;
   try {

@@ -30,12 +30,11 @@ export function trusted(middleware: Middleware): Middleware {
   return middleware;
 }
 
-/** Freezes what passes between middleware, so that a change in place fails; undefined unless a test sets it. */
+/** Freezes what passes between middleware, so that a change in place fails; undefined unless `catenary/testing` is loaded. */
 let freeze: (<Value>(value: Value) => Value) | undefined;
 
-/** For tests. */
-export function freezeMessages(given: typeof freeze): void {
-  freeze = given;
+export function freezeMessages(freezeMessage: typeof freeze): void {
+  freeze = freezeMessage;
 }
 
 /** The handler must return promises of results: what an upstream answers is checked before it gets here. */
