@@ -104,9 +104,9 @@ export interface InMemoryConnection<Tools extends object = ToolTypes> extends Pi
 
 const CALLER_OPTIONS: OptionNames<CallerIdentity> = optionNames("endpoint principal scopes claims headers env");
 
-/** Set while a message of a connection in memory is handled. Others in the same process are not frozen. */
-const inMemory = new AsyncLocalStorage<true>();
-freezeMessages((value) => (inMemory.getStore() === true ? deepFreeze(value) : value));
+/** Set while a message of a connection in memory is handled, so that no others are frozen. Undefined in browsers. */
+const inMemory = (AsyncLocalStorage as typeof AsyncLocalStorage | undefined) && new AsyncLocalStorage<true>();
+freezeMessages((value) => (inMemory?.getStore() === true ? deepFreeze(value) : value));
 
 /** The transport of a server, as if its messages were authenticated. What middleware gets of them is frozen. */
 function serverTransport(transport: Transport, caller: CallerIdentity | undefined): Transport {
