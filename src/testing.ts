@@ -112,9 +112,10 @@ freezeMessages((value) => (inMemory?.getStore() === true ? deepFreeze(value) : v
 function serverTransport(transport: Transport, caller: CallerIdentity | undefined): Transport {
   return {
     start: (receive) =>
-      transport.start((inbound) =>
-        inMemory.run(true, receive, caller === undefined ? inbound : { ...inbound, caller }),
-      ),
+      transport.start((inbound) => {
+        const received = caller === undefined ? inbound : { ...inbound, caller };
+        return inMemory === undefined ? receive(received) : inMemory.run(true, receive, received);
+      }),
     send: (message, options) => transport.send(message, options),
     close: (budgetMs) => transport.close(budgetMs),
   };
