@@ -140,7 +140,7 @@ function createPlainCheck(schema: JsonSchema, owner: string): SchemaCheck {
 }
 
 function toCheckResult(result: StandardSchemaV1.Result<unknown>, owner: string): SchemaCheckResult {
-  // A schema that somebody wrote by hand may return anything.
+  // A schema that is written by hand may return anything.
   const given = Object(result) as object & { readonly issues?: unknown };
   if (given.issues ? !Array.isArray(given.issues) : !("value" in given)) {
     throw new TypeError(`${owner}: \`validate\` must return { value } or { issues }, not ${kindOf(result)}`);

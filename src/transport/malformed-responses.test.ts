@@ -76,7 +76,7 @@ describe("a malformed response of a server", () => {
     }
   });
 
-  it("is told from a malformed request with the id of a call, which is answered", async () => {
+  it("differs from a malformed request with the id of a call, which is answered", async () => {
     const transport = scripted((message) => {
       if (!isRequest(message)) return [];
       if (message.method === "initialize") return [initialized(message)];

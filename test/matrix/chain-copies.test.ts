@@ -7,6 +7,7 @@ import { chain } from "../../src/chain/chain.ts";
 import { upstream } from "../../src/chain/upstream/upstream.ts";
 import { connect } from "../../src/client/index.ts";
 import type { Handler } from "../../src/core/handler.ts";
+import { hasTasks } from "../../src/protocol/tasks.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { serve } from "../../src/serve.ts";
 import { createServer } from "../../src/server/index.ts";
@@ -45,6 +46,12 @@ describe.each(PAIRS)("a caller of $caller and a server of $server", ({ caller, s
   let tester: TestCaller;
   beforeAll(async () => {
     const { gateway, close } = await copyingGateway(makeChainServer(), server);
+    // The gateway declares what its upstreams have answered so far; on a slow machine that takes a while.
+    await eventually(async () => {
+      const early = await connect(gateway);
+      await early.close();
+      expect(hasTasks(early.capabilities)).toBe(true);
+    });
     const front = await serve(gateway, { http: { port: 0 } });
     const client = await connect(front.url, { ...answering("ada", received), revision: caller });
     tester = { name: "ada", client, caller, server, received, isAlone: true };
