@@ -76,7 +76,7 @@ export class Pins {
 
   /** The file for the configs in a folder, if they name no other. */
   static async defaultFile(folder: string): Promise<string> {
-    const { stateDirectory } = await import("../auth/oauth/private-files.ts");
+    const { stateDirectory } = await import("../core/private-files.ts");
     return join(stateDirectory(), "pins", `${digest(resolve(folder)).slice(0, 32)}.json`);
   }
 
@@ -108,7 +108,7 @@ export class Pins {
   /** Changes what is in the file now, and writes it. `change` returns false if there is nothing to write. */
   async change(change: (pins: this) => boolean): Promise<void> {
     const [{ fileLock, makePrivateDirectory, stateDirectory }, { makeDirectory, replaceFile }] = await Promise.all([
-      import("../auth/oauth/private-files.ts"),
+      import("../core/private-files.ts"),
       import("../core/files.ts"),
     ]);
     await makePrivateDirectory(stateDirectory());

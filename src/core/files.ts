@@ -130,18 +130,28 @@ async function isDirectory(path: string): Promise<boolean> {
 }
 
 /**
- * Writes a whole file, so that readers see the old or the new content, even after a crash. If there is a symbolic link at
- * the path, the link is replaced, and the file that it points to stays as it is.
+ * Lets `write` create a file under another name and moves it to `path`, so that readers see the old or the new content,
+ * even after a crash. If there is a symbolic link at the path, the link is replaced, and the file that it points to stays
+ * as it is.
  */
-export async function replaceFile(path: string, content: string | Uint8Array, mode = 0o666): Promise<void> {
-  const draft = `${path}.${randomUUID()}`;
+export async function replaceBy<T>(
+  path: string,
+  write: (draft: string) => Promise<T>,
+  draft = `${path}.${randomUUID()}`,
+): Promise<T> {
   try {
-    await writeFile(draft, content, { flag: "wx", mode, flush: true });
+    const written = await write(draft);
     await rename(draft, path);
+    return written;
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   }
+}
+
+/** Writes a whole file, as `replaceBy`, and waits until it is on the disk. */
+export function replaceFile(path: string, content: string | Uint8Array, mode = 0o666): Promise<void> {
+  return replaceBy(path, (draft) => writeFile(draft, content, { flag: "wx", mode, flush: true }));
 }
 
 /** O_NONBLOCK: opening a named pipe would otherwise wait for a writer. A function, since browsers have no constants. */

@@ -2,10 +2,10 @@
 // those of the host for its sessions, none of which waits for an evaluation.
 
 import { createHash, randomUUID } from "node:crypto";
-import { chmod, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } from "../auth/oauth/private-files.ts";
-import { packageFile } from "../core/files.ts";
+import { packageFile, replaceBy } from "../core/files.ts";
+import { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } from "../core/private-files.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import type { ToolAnnotations } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -319,15 +319,12 @@ class CheckpointStore {
     const file = this.#file(name);
     for (const path of [stateDirectory(), this.#folder]) await makePrivateDirectory(path);
     // Another session, also of another process, may save under the same name.
-    const draft = `${file}.${randomUUID()}${DRAFT}`;
-    let what: string;
-    try {
-      const isCode = this.#runtime.checkpoint === undefined;
-      what = isCode ? await this.#saveCode(session, draft) : await this.#saveImage(session, draft, context);
-      await rename(draft, file);
-    } finally {
-      await rm(draft, { force: true });
-    }
+    const isCode = this.#runtime.checkpoint === undefined;
+    const what = await replaceBy(
+      file,
+      (draft) => (isCode ? this.#saveCode(session, draft) : this.#saveImage(session, draft, context)),
+      `${file}.${randomUUID()}${DRAFT}`,
+    );
     const deleted = await this.#deleteOldest(name);
     const also = deleted.length === 0 ? "" : `\nDeleted the oldest: ${deleted.join(", ")}.`;
     return `Saved session ${session.name} as checkpoint ${name}: ${what}.${also}`;

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, 
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { stateDirectory } from "../auth/oauth/private-files.ts";
+import { stateDirectory } from "../core/private-files.ts";
 import { checkConfig } from "../config/load.ts";
 import { cacheFolder, packageFile } from "../core/files.ts";
 import { Grants } from "./grants.ts";

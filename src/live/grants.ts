@@ -6,8 +6,8 @@ import { constants, lstatSync, readlinkSync } from "node:fs";
 import { open, readlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
-import { stateDirectory } from "../auth/oauth/private-files.ts";
 import { cacheFolder, homeFolder, packageFile } from "../core/files.ts";
+import { stateDirectory } from "../core/private-files.ts";
 import type { Optional } from "../core/values.ts";
 
 /** What a session in a sandbox may read and change. */

@@ -215,7 +215,7 @@ export class ShownNames {
    */
   async #save(file: string): Promise<void> {
     try {
-      const { fileLock, makePrivateDirectory, writePrivate } = await import("../../auth/oauth/private-files.ts");
+      const { fileLock, makePrivateDirectory, writePrivate } = await import("../../core/private-files.ts");
       const folder = dirname(file);
       await makePrivateDirectory(folder);
       while (this.#isChanged) {
@@ -242,7 +242,7 @@ const FORMAT_VERSION = 1;
 const LOCK_MS = 5_000;
 
 async function openFile(key: string): Promise<ShownNames> {
-  const { stateDirectory } = await import("../../auth/oauth/private-files.ts");
+  const { stateDirectory } = await import("../../core/private-files.ts");
   // Loaded here, since it takes milliseconds and most programs do not need it.
   const { createHash } = await import("node:crypto");
   const digest = createHash("sha256").update(key).digest("hex").slice(0, 32);
@@ -253,7 +253,7 @@ async function openFile(key: string): Promise<ShownNames> {
 /** Undefined if the file cannot be read, is not JSON, or is accessible to other users. */
 async function readContent(file: string): Promise<unknown> {
   try {
-    const { readPrivate } = await import("../../auth/oauth/private-files.ts");
+    const { readPrivate } = await import("../../core/private-files.ts");
     return JSON.parse((await readPrivate(file)) ?? "") as unknown;
   } catch {
     return undefined;

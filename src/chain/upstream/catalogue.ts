@@ -1,11 +1,11 @@
 // Stores, in memory and on disk, what an upstream offers: its answer to `server/discover` and its four lists. They are
 // shown while the upstream does not run, and are read again after each start and each change.
 
-import { createHash, randomUUID } from "node:crypto";
-import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { unref } from "../../core/async.ts";
-import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory } from "../../core/files.ts";
+import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, replaceBy } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze, isObject } from "../../core/values.ts";
@@ -355,16 +355,14 @@ export class CatalogueFile {
     const text = JSON.stringify(catalogue);
     if (Buffer.byteLength(text) > MAX_BYTES) return this.delete();
     if (this.#general !== undefined && (await readText(this.#general)) === text) return remove(this.#path);
-    const draft = `${this.#path}.${randomUUID()}`;
     try {
       await makeDirectory(this.#folder);
       await checkCacheFolder(this.#folder);
-      await writeFile(draft, text, { mode: 0o600 });
-      // Another process may write the same file; the rename is atomic.
-      await rename(draft, this.#path);
+      // Another process may write the same file.
+      await replaceBy(this.#path, (draft) => writeFile(draft, text, { mode: 0o600 }));
       await deleteOldest(this.#folder);
     } catch {
-      await remove(draft);
+      // The file is a cache only.
     }
   }
 

@@ -50,7 +50,7 @@ export async function loadForGateway(language?: string): Promise<void> {
     import("../../auth/oauth/authorizers.ts"),
     import("../../auth/oauth/keys.ts"),
     import("../../auth/oauth/oauth-authorizer.ts"),
-    import("../../auth/oauth/private-files.ts"),
+    import("../../core/private-files.ts"),
     import("../../auth/oauth/stored-tokens.ts"),
     import("../../auth/oauth/token-request.ts"),
     import("../../auth/oauth/token-stores.ts"),

@@ -187,7 +187,7 @@ export async function sessionKey(): Promise<string | undefined> {
  */
 async function storedSecret(name: string, otherwise: string): Promise<string | undefined> {
   const { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } =
-    await import("../../auth/oauth/private-files.ts");
+    await import("../../core/private-files.ts");
   const file = join(stateDirectory(), name);
   try {
     const known = await readPrivate(file);

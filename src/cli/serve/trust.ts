@@ -5,16 +5,10 @@
 
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
-import {
-  fileLock,
-  makePrivateDirectory,
-  readPrivate,
-  stateDirectory,
-  writePrivate,
-} from "../../auth/oauth/private-files.ts";
 import { isFatal, readConfigText } from "../../config/document.ts";
 import { checkConfig, examineConfigText } from "../../config/load.ts";
 import { digestFiles } from "../../config/local-files.ts";
+import { fileLock, makePrivateDirectory, readPrivate, stateDirectory, writePrivate } from "../../core/private-files.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";

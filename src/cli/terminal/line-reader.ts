@@ -4,8 +4,8 @@
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { clearScreenDown, createInterface, cursorTo, moveCursor, type Interface } from "node:readline";
-import { stateDirectory } from "../../auth/oauth/private-files.ts";
 import { onAbort, within } from "../../core/async.ts";
+import { stateDirectory } from "../../core/private-files.ts";
 import { addHistorySearch, type LineEditor } from "./history-search.ts";
 import { isTerminal, sanitizeFor } from "./output.ts";
 

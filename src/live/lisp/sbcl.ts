@@ -4,10 +4,17 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { access, readdir, readFile, realpath, rename, rm, stat, utimes } from "node:fs/promises";
+import { access, readdir, readFile, realpath, rm, stat, utimes } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
-import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, packageFile } from "../../core/files.ts";
+import {
+  cacheFolder,
+  checkCacheFolder,
+  isOwnCacheFile,
+  makeDirectory,
+  packageFile,
+  replaceBy,
+} from "../../core/files.ts";
 import { errorMessage } from "../../core/values.ts";
 import { startChild, type Child } from "../../process/child.ts";
 
@@ -188,6 +195,11 @@ export class Installation {
     const problem = await this.prepare();
     if (problem !== undefined) throw problem;
     const draft = join(this.#folder, `${this.#key}.${randomUUID()}.tmp`);
+    await replaceBy(this.#core, () => this.#saveTo(draft), draft);
+    await this.#deleteOld();
+  }
+
+  async #saveTo(draft: string): Promise<void> {
     try {
       const child = await startChild({ command: this.command, args: this.sourceArguments(undefined, draft) });
       this.#saver = child;
@@ -195,11 +207,8 @@ export class Installation {
       if (this.#isClosed) await child.close(0);
       const { code, signal } = await child.finished;
       if (code !== 0) throw new Error(`SBCL exited with ${signal ?? code}: ${child.stderrTail().trim()}`);
-      await rename(draft, this.#core);
-      await this.#deleteOld();
     } finally {
       this.#saver = undefined;
-      await rm(draft, { force: true }).catch(() => undefined);
     }
   }
 

@@ -4,14 +4,13 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { constants, readFileSync, readlinkSync, type Stats } from "node:fs";
-import { lstat, open, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { lstat, open, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { isAbsolute, join } from "node:path";
-import { KeyedMutex, pause, unref } from "../../core/async.ts";
-import { ConnectionError } from "../../core/errors.ts";
-import { homeFolder, makeDirectory, ownerProblem } from "../../core/files.ts";
-import { defined, errorMessage } from "../../core/values.ts";
-import type { TokenStore } from "./types.ts";
+import { KeyedMutex, pause, unref } from "./async.ts";
+import { ConnectionError } from "./errors.ts";
+import { homeFolder, makeDirectory, ownerProblem, replaceBy } from "./files.ts";
+import { defined, errorMessage } from "./values.ts";
 
 /** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as XDG requires. */
 export function stateDirectory(): string {
@@ -53,13 +52,12 @@ export async function readPrivate(path: string): Promise<string | undefined> {
 
 /** Replaces the whole file, so that readers see the old or new content, even after a crash. Callers must lock it. */
 export async function writePrivate(path: string, text: string): Promise<void> {
-  const draft = `${path}.new`;
-  await withContext(`${path} could not be written`, async () => {
+  const write = async (draft: string): Promise<void> => {
     // A writer that crashed may have left its draft.
     await rm(draft, { force: true });
     await writeFile(draft, text, { flag: "wx", mode: 0o600, flush: true });
-    await rename(draft, path);
-  });
+  };
+  await withContext(`${path} could not be written`, () => replaceBy(path, write, `${path}.new`));
 }
 
 function systemErrorCode(error: unknown): string | undefined {
@@ -94,12 +92,17 @@ const HEARTBEAT_MS = 2_000;
 /** An owner of unknown state that has not touched its file for this long counts as dead. A busy process may pause. */
 const MAX_SILENCE_MS = 30_000;
 
+/** Runs work while no other work for the same key runs, in this process or another. */
+interface FileLock {
+  exclusively<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+}
+
 /**
  * A lock between processes: a file that is created by its owner, with the owner's name in it. Only who holds the lock
  * `<file>.steal` may remove the file of a dead owner. So no process can remove the file of an owner who took the lock
  * meanwhile.
  */
-export function fileLock(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS): Pick<TokenStore, "exclusively"> {
+export function fileLock(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS): FileLock {
   const mutex = new KeyedMutex();
 
   const acquire = async (file: string, signal: AbortSignal): Promise<() => Promise<void>> => {
