@@ -10,12 +10,9 @@ import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
 import { unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { readBounded } from "../core/files.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
-import { digest } from "../core/seal.ts";
 import { defined, errorMessage } from "../core/values.ts";
-import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
 import { codeSandbox, createCodeMode, sandboxProblems } from "./live.ts";
 import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories } from "./readers.ts";
@@ -185,9 +182,8 @@ export class ConfigGateway {
     return this.#enqueue(async () => {
       const old = this.#built.upstreams.get(name)?.inner.made as Upstream | undefined;
       if (old === undefined) throw new RangeError(`There is no server ${name}`);
-      if (this.#config.upstreams.get(name)?.kind === "module") {
-        throw new RangeError(`${name} is a module, which is loaded once; restart the gateway to load it again`);
-      }
+      const reason = this.#config.upstreams.get(name)?.restartProblem;
+      if (reason !== undefined) throw new RangeError(`${name} ${reason}`);
       const upstreams = new Map([...this.#built.upstreams].filter(([other]) => other !== name));
       await this.#build(this.#config, { ...this.#built, upstreams });
       unref(setTimeout(() => void old.close().catch(() => undefined), graceMs));
@@ -297,8 +293,9 @@ async function buildGateway(
   async function buildUpstream(entry: UpstreamEntry, known: BuiltUpstream | undefined): Promise<void> {
     const { name, missing } = entry;
     const use = missing === undefined ? entry.use : [];
-    const innerKey = await upstreamKey(entry, limits);
-    const key = JSON.stringify([innerKey, use.map(middlewareKey), missing]);
+    // An entry that has no value for a variable makes another upstream.
+    const innerKey = missing ?? (await entry.key(limits));
+    const key = JSON.stringify([innerKey, use.map(middlewareKey)]);
     if (known?.key === key) {
       upstreams.set(name, known);
       return;
@@ -351,8 +348,7 @@ async function buildGateway(
 
 /** In place of a server that has no value for a variable: refuses every request, and says why. */
 function missingUpstream(entry: UpstreamEntry, onState: CreateGatewayOptions["onState"]): Upstream {
-  const { name, kind, settings, missing = "" } = entry;
-  const target = kind === "command" ? String(settings["command"]) : kind;
+  const { name, kind, target = kind, missing = "" } = entry;
   const refusal = (): ConnectionError =>
     new ConnectionError("refused", `The upstream ${name} does not run: ${missing}`, { mayHaveRun: false });
   const one = upstream(() => Promise.reject(refusal()));
@@ -375,20 +371,4 @@ function present<T>(one: T | undefined): readonly T[] {
 /** Equal for entries that make the same middleware. */
 function middlewareKey({ position: _position, ...entry }: MiddlewareEntry): string {
   return JSON.stringify(entry);
-}
-
-async function readDocument(path: string): Promise<Buffer | undefined> {
-  return readBounded(path, MAX_DOCUMENT_BYTES).catch(() => undefined);
-}
-
-/** Equal for entries that make the same upstream. Includes what an `envFile` or an OpenAPI document contains. */
-async function upstreamKey(entry: UpstreamEntry, limits: object): Promise<string> {
-  const { kind, settings, policy } = entry;
-  // What runs in this process has no connection that the policy and the limits could concern.
-  if (["module", "live", "programs", "openapi"].includes(kind)) {
-    const content = kind === "openapi" ? await readDocument(String(settings["openapi"])) : undefined;
-    return JSON.stringify([kind, settings, ...(content === undefined ? [] : [digest(content.toString())])]);
-  }
-  const resolved = await entry.resolve().catch(() => undefined);
-  return JSON.stringify([kind, settings, resolved, policy, limits]);
 }

@@ -32,6 +32,8 @@ export interface RequiredProgram {
   readonly position: Position;
   /** What to do if the program is missing. Default: general advice. */
   readonly hint?: string;
+  /** The upstream can be used without it. */
+  readonly isOptional?: true;
 }
 
 /** Where a setting is in the file, and its path for messages. */
@@ -40,11 +42,24 @@ export interface ConfigPlace {
   readonly position: Position;
 }
 
-/** An upstream as read from the config. */
+/** An upstream as read from the config: what its kind says about it. Shared code asks these and never the kind. */
 export interface UpstreamSource {
-  readonly kind: string;
   /** The values of the entry, for display; they may contain secrets. */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** What would be started, loaded or called. */
+  describe(): string;
+  /** Its name in a status before it was ever created. Default: the kind. */
+  readonly target?: string;
+  /** The URL of an MCP server. */
+  readonly url?: string;
+  /** The modules that it loads into this process. */
+  readonly modules?: readonly string[];
+  /** Other files that it reads when it is created. If one changes, it is another upstream. */
+  readonly files?: readonly string[];
+  /** Why it cannot be restarted alone. */
+  readonly restartProblem?: string;
+  /** The tool that evaluates code. */
+  readonly evaluate?: string;
   /** The programs that the upstream starts. Absent if it starts none, or if an input has no answer yet. */
   readonly programs?: readonly RequiredProgram[];
   /** Where the entry asks for a sandbox, if it does. */
@@ -61,6 +76,10 @@ export interface UpstreamKind {
   /** What the value of the key is, for hints. */
   readonly purpose: string;
   readonly fields: read.Fields;
+  /** Whether there is a connection, which `defaults`, `limits` and all options of `upstream()` concern. */
+  readonly isConnected?: true;
+  /** What it makes, in the plural, for warnings about options of `upstream()` that are not among its fields. */
+  readonly plural?: string;
   /** Hints for entries that also have the key of another kind. Each hint is stored under that other key. */
   readonly conflicts?: Readonly<Record<string, string>>;
   /** Hints for keys that are wrong in entries of this kind only. */
@@ -72,11 +91,8 @@ export interface UpstreamKind {
 /** Infers the types of the values from the fields. */
 export function defineKind<F extends read.Fields>(
   fields: F,
-  kind: {
+  kind: Omit<UpstreamKind, "fields" | "read"> & {
     readonly key: keyof F & string;
-    readonly purpose: string;
-    readonly conflicts?: Readonly<Record<string, string>>;
-    readonly misplaced?: Readonly<Record<string, string>>;
     read(values: read.FieldValues<F>, cursor: read.Cursor): UpstreamSource | undefined;
   },
 ): UpstreamKind {
@@ -230,6 +246,7 @@ export const command: UpstreamKind = defineKind(
   {
     key: "command",
     purpose: "a program to start",
+    isConnected: true,
     read({ command: file, args = [], env: own = {}, cwd: folder, envFile }, cursor) {
       if (file === undefined) return undefined;
       checkArguments(cursor, file, args);
@@ -238,8 +255,10 @@ export const command: UpstreamKind = defineKind(
       const settings = { ...target, ...defined({ envFile }) };
       const { position } = cursor.get("command") ?? cursor;
       return {
-        kind: "command",
         settings,
+        describe: () => [file, ...args].join(" "),
+        target: file,
+        files: envFile === undefined ? [] : [envFile],
         ...requiredProgram(cursor, "command", { command: settings, position }),
         async resolve() {
           const fromFile = envFile === undefined ? {} : await readEnvFile(envFile);
@@ -308,6 +327,7 @@ export const url: UpstreamKind = defineKind(
   {
     key: "url",
     purpose: "an HTTP address",
+    isConnected: true,
     read({ url: address, headers: given, forwardHeaders, oauth, auth = oauth }, cursor) {
       if (address === undefined) return undefined;
       const options = defined({ headers: given, forwardHeaders });
@@ -318,8 +338,9 @@ export const url: UpstreamKind = defineKind(
       }
       const signIn = auth === false || hasHeader ? undefined : (auth ?? {});
       return {
-        kind: "url",
         settings: { url: address, ...options, ...defined({ auth }) },
+        describe: () => `the server at ${URL.canParse(address) ? new URL(address).origin : "a URL"}`,
+        url: address,
         resolve: async () => ({ target: address, options, ...defined({ signIn }) }),
       };
     },
@@ -347,8 +368,10 @@ export const module: UpstreamKind = defineKind(
     read({ module: file }) {
       if (file === undefined) return undefined;
       return {
-        kind: "module",
         settings: { module: file },
+        describe: () => `the module ${file}`,
+        modules: [file],
+        restartProblem: "is a module, which is loaded once; restart the gateway to load it again",
         resolve: async () => ({ target: await serverFromModule(file) }),
       };
     },

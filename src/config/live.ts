@@ -112,7 +112,7 @@ interface GrantsPart extends CodePart {
 
 /** The modules of middleware that it loads. */
 interface Loading {
-  readonly use: readonly { readonly kind: string; readonly file?: string }[];
+  readonly use: readonly { readonly file?: string | undefined }[];
 }
 
 /**
@@ -244,22 +244,12 @@ const OWN_FIELDS: read.Fields = Object.fromEntries(
   [...SETTINGS].map(([name, { spec }]) => [name, settingReader(spec)]),
 );
 
-/** Options of other upstreams. Live sessions start and end by other rules, so these do not apply to them. */
-export const CONNECTION_OPTIONS: readonly string[] = [
-  "share",
-  "revision",
-  "maxTimeoutMs",
-  "startTimeoutMs",
-  "restart",
-  "remember",
-  "start",
-];
-
 export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
   { ...OWN_FIELDS, ...LIVE_FIELDS },
   {
     key: "live",
     purpose: "a language to evaluate code in",
+    plural: "live sessions",
     // "command" is not accepted here: another client that reads this file would start it as an MCP server.
     conflicts: { command: 'the program of a live session is set by "program"' },
     misplaced: {
@@ -269,9 +259,6 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
     read({ live: name, ...values }, cursor) {
       const language = name === undefined ? undefined : findLanguage(name);
       if (language === undefined) return undefined;
-      for (const key of CONNECTION_OPTIONS) {
-        cursor.get(key)?.warnAtKey("ignored", "live sessions do not have this option");
-      }
       const foreign = [...SETTINGS].filter(([key]) => !Object.hasOwn(language.settings, key));
       for (const [key, { titles }] of foreign) {
         cursor.get(key)?.warnAtKey("ignored", `only ${titles.join(" and ")} sessions have this option`);
@@ -287,8 +274,9 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
       const wrong = problem && cursor.get(problem.setting);
       if (problem?.isFatal === true) return wrong?.errorAtKey(problem.message, problem.hint);
       return {
-        kind: "live",
         settings: { live: name, ...settings },
+        describe: () => `sessions of ${name}, in which callers can run code`,
+        evaluate: `evaluate-${language.name}`,
         ...(problem && wrong && { warning: warningAt(wrong, problem) }),
         ...defined({ sandbox: sandboxPlace(cursor.get("sandbox"), settings) }),
         ...sessionProgram(cursor, language, settings, "live"),

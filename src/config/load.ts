@@ -170,31 +170,16 @@ export async function examineConfigText(
       ...(await sandboxProblems(codeSandbox(config ?? {}), "error")),
     ]),
     servers: upstreams.map(({ name }) => name),
-    middleware: middleware.map((entry) => entry.name ?? (entry.kind === "module" ? entry.file : "")),
+    middleware: middleware.map(({ name, file = "" }) => name ?? file),
     starts: [
-      ...upstreams.map(describeStart),
+      ...upstreams.map((entry) => createRedactor(entry.secrets)(`${entry.name}: ${entry.describe()}`)),
       ...(config?.code === undefined
         ? []
         : [`code mode: sessions of ${codeLanguage(config.code).name}, in which callers can run code`]),
-      ...middleware.flatMap((entry) => (entry.kind === "module" ? [`middleware: the module ${entry.file}`] : [])),
+      ...middleware.flatMap(({ file }) => (file === undefined ? [] : [`middleware: the module ${file}`])),
     ],
   };
   return { report, ...(config && { config }) };
-}
-
-function describeStart({ name, kind, settings, secrets }: UpstreamEntry): string {
-  const { command: file, args = [], url, module, live, programs, openapi, baseUrl = openapi } = settings;
-  const origin = (address: unknown): string =>
-    URL.canParse(String(address)) ? new URL(String(address)).origin : String(address);
-  const descriptions: Readonly<Record<string, () => string>> = {
-    command: () => [file, ...(args as readonly unknown[])].map(String).join(" "),
-    url: () => `the server at ${URL.canParse(String(url)) ? origin(url) : "a URL"}`,
-    module: () => `the module ${String(module)}`,
-    live: () => `sessions of ${String(live)}, in which callers can run code`,
-    programs: () => `${(programs as readonly string[]).join(", ")}, which callers can run`,
-    openapi: () => `requests to the API at ${origin(baseUrl)}`,
-  };
-  return createRedactor(secrets)(`${name}: ${descriptions[kind]?.() ?? kind}`);
 }
 
 /** How the gateway of a config listens for HTTP requests. Absent values have the defaults of `serve()`. */

@@ -27,25 +27,22 @@ export async function filesOf(entry: UpstreamSource, folder: string): Promise<st
   return [...found.filter((path) => path !== undefined), ...(await scriptsOf(entry, folder))];
 }
 
-async function scriptsOf({ settings }: UpstreamSource, folder: string): Promise<string[]> {
-  const { module, command, args = [], env = {}, cwd = folder } = settings as Settings;
+async function scriptsOf({ settings, modules = [] }: UpstreamSource, folder: string): Promise<string[]> {
+  const { command, args = [], env = {}, cwd = folder } = settings as Settings;
   const main = command !== undefined && isInterpreter(command) ? await mainScript(command, args, cwd) : [];
   const inArguments = args.map((arg) => arg.replace(/^-[^=]*=/, "")).filter((arg) => SCRIPT.test(arg));
   const preloaded = [...preloads(args), ...preloads(wordsOf(env["NODE_OPTIONS"] ?? ""))];
   const named = await Promise.all(preloaded.map((specifier) => runFiles(localPath(specifier, cwd))));
   const scripts = inArguments.map((arg) => localPath(arg, cwd));
-  return [...(module === undefined ? [] : [module]), ...main, ...scripts, ...named.flat()];
+  return [...modules, ...main, ...scripts, ...named.flat()];
 }
 
-/** The fields of entries that name files. */
+/** The fields of entries that name scripts. */
 interface Settings {
-  readonly module?: string;
   readonly command?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  readonly envFile?: string;
-  readonly openapi?: unknown;
 }
 
 /**
@@ -83,15 +80,13 @@ function wordsOf(text: string): string[] {
 
 /** The files that an entry names by a path. A program that is found by its name belongs to the machine. */
 async function namedFiles(entry: UpstreamSource, folder: string): Promise<string[]> {
-  const { envFile, openapi } = entry.settings as Settings;
   const programs = (entry.programs ?? []).flatMap(({ command: { command, cwd = folder } }) =>
     /[/\\]/.test(command) ? [resolve(cwd, command)] : [],
   );
-  const document = typeof openapi === "string" && !/^https?:/i.test(openapi) ? [openapi] : [];
-  return [...programs, ...(await scriptsOf(entry, folder)), ...(envFile === undefined ? [] : [envFile]), ...document];
+  return [...programs, ...(await scriptsOf(entry, folder)), ...(entry.files ?? [])];
 }
 
-type Middleware = readonly { readonly kind: string; readonly file?: string }[];
+type Middleware = readonly { readonly file?: string | undefined }[];
 
 /** A config, as far as it says what runs. */
 interface RunningPart {
@@ -106,10 +101,7 @@ export async function digestFiles(config: RunningPart): Promise<string> {
   const upstreams = [...config.upstreams.values()];
   const middleware = [...config.chain, ...upstreams.flatMap(({ use }) => use)];
   const named = await Promise.all(upstreams.map((entry) => namedFiles(entry, folder)));
-  const files = new Set([
-    ...named.flat(),
-    ...middleware.flatMap(({ kind, file }) => (kind === "module" && file !== undefined ? [file] : [])),
-  ]);
+  const files = new Set([...named.flat(), ...middleware.flatMap(({ file }) => file ?? [])]);
   const digest = createHash("sha256");
   const imports = new Set<string>();
   let read = 0;

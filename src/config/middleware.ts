@@ -17,6 +17,7 @@ export interface NamedMiddleware {
   readonly kind: "named";
   /** Its name in a config, such as `rate-limit`. */
   readonly name: string;
+  readonly file?: undefined;
   /** Undefined if none are given. */
   readonly options: unknown;
   /** Where relative paths in the options begin. Default: the current folder. */

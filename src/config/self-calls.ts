@@ -80,7 +80,7 @@ function isThisMachine(host: string): boolean {
 
 /** The name of an upstream whose URL is that of the gateway. */
 export function findOwnUrl(upstreams: ReadonlyMap<string, UpstreamEntry>, address: Address): string | undefined {
-  return [...upstreams.values()].find(({ settings }) => isOwnUrl(settings["url"], address))?.name;
+  return [...upstreams.values()].find(({ url }) => isOwnUrl(url, address))?.name;
 }
 
 /** Reports entries that lead back to the gateway. */
@@ -90,13 +90,13 @@ export function reportSelfCalls(
   listen: Address,
   path: string,
 ): void {
-  for (const { name, kind, settings } of upstreams.values()) {
+  for (const { name, url, settings } of upstreams.values()) {
     const entry = root.get("mcpServers")?.get(name) ?? root.get("servers")?.get(name);
-    if (kind === "command" && servesConfig(settings, path)) {
+    if (servesConfig(settings, path)) {
       const hint = "remove the entry; the servers of this file are served already";
       entry?.errorAtKey("starts the gateway of this same file, which would start itself without end", hint);
     }
-    if (listen.port === undefined || !isOwnUrl(settings["url"], listen)) continue;
+    if (listen.port === undefined || !isOwnUrl(url, listen)) continue;
     const message = 'is the address of this gateway ("listen"), which would call itself';
     entry?.get("url")?.error(message, "remove the entry");
   }
@@ -104,7 +104,7 @@ export function reportSelfCalls(
 
 /** Entries with the default address of a gateway. Only a warning, since another server may be there. */
 export function warnOfDefaultAddress(upstreams: readonly UpstreamEntry[], listen: Address): Problem[] {
-  const found = listen.port === undefined ? upstreams.filter(({ settings }) => isOwnUrl(settings["url"], listen)) : [];
+  const found = listen.port === undefined ? upstreams.filter(({ url }) => isOwnUrl(url, listen)) : [];
   return found.map(({ name, position }) => ({
     ...position,
     severity: "warning",

@@ -5,7 +5,6 @@ import { basename } from "node:path";
 import type { OpenApiOptions } from "../openapi/index.ts";
 import type { ProgramsOptions } from "../programs/index.ts";
 import { cwd, defineKind, env, headers, inheritEnv, isHttpUrl, type UpstreamKind } from "./kinds.ts";
-import { CONNECTION_OPTIONS } from "./live.ts";
 import * as read from "./readers.ts";
 
 const patterns = (example: string): read.Reader<readonly string[]> =>
@@ -40,13 +39,6 @@ function warnOfUnmatched(patterns: readonly read.Cursor[], names: readonly strin
 const programNames = read.arrayOf(programName, `an array of programs, such as ${EXAMPLE}`);
 
 const exitCode = read.numberIn({ type: "integer", minimum: 0, maximum: 255 }, "an exit code from 0 to 255");
-
-/** Options of other upstreams, which do not apply to a server in this process. */
-function warnOfIgnored(cursor: read.Cursor, subject: string): void {
-  for (const key of [...CONNECTION_OPTIONS, "maxSessions", "idleMs"]) {
-    cursor.get(key)?.warnAtKey("ignored", `${subject} do not have this option`);
-  }
-}
 
 export const programs: UpstreamKind = defineKind(
   {
@@ -87,11 +79,11 @@ export const programs: UpstreamKind = defineKind(
   {
     key: "programs",
     purpose: "command-line programs as tools",
+    plural: "programs",
     conflicts: { command: 'an MCP server is started by "command"; other programs are listed in "programs"' },
     misplaced: { args: "callers give the arguments; to limit them, write patterns in allow and deny" },
     read({ programs: files, ...values }, cursor) {
       if (files === undefined) return undefined;
-      warnOfIgnored(cursor, "programs");
       const names = files.map((file) => basename(file));
       const byProgram = ["descriptions", "okExitCodes"].flatMap((option) => cursor.get(option)?.members() ?? []);
       for (const member of byProgram) {
@@ -114,10 +106,11 @@ export const programs: UpstreamKind = defineKind(
         command: { command: file, cwd: folder, ...(values.env && { env: values.env }) },
         position: (key?.items()[at] ?? cursor).position,
         hint: "install it, or write its full path; its tool is left out until then",
+        isOptional: true as const,
       }));
       return {
-        kind: "programs",
         settings: { ...options },
+        describe: () => `${files.join(", ")}, which callers can run`,
         ...(!isPending && { programs: required }),
         resolve: async () => ({ target: (await import("../programs/index.ts")).programs(options) }),
       };
@@ -129,9 +122,11 @@ const documentFile = read.pathTo("file", "error");
 
 /** The path of a file, or a URL. */
 const documentSource: read.Reader<string> = read.reader(read.nonEmptyString.schema, (cursor) => {
-  const isAddress = cursor.kind === "string" && /^https?:\/\//i.test(cursor.expand()?.text ?? "");
-  return isAddress ? read.nonEmptyString(cursor) : documentFile(cursor);
+  const isUrl = cursor.kind === "string" && isAddress(cursor.expand()?.text ?? "");
+  return isUrl ? read.nonEmptyString(cursor) : documentFile(cursor);
 });
+
+const isAddress = (document: string): boolean => /^https?:\/\//i.test(document);
 
 const secrets = read.recordOf(read.nonEmptyString, 'an object of strings, such as {"apiKey": "${API_KEY}"}');
 
@@ -167,14 +162,16 @@ export const openapi: UpstreamKind = defineKind(
   {
     key: "openapi",
     purpose: "an OpenAPI document whose operations become tools",
+    plural: "APIs",
     conflicts: { url: 'the address of the API is set by "baseUrl"' },
     read({ openapi: document, ...values }, cursor) {
       if (document === undefined) return undefined;
-      warnOfIgnored(cursor, "APIs");
       const options: OpenApiOptions = { ...values, document };
+      const { baseUrl = document } = values;
       return {
-        kind: "openapi",
         settings: { openapi: document, ...values },
+        describe: () => `requests to the API at ${URL.canParse(baseUrl) ? new URL(baseUrl).origin : baseUrl}`,
+        files: isAddress(document) ? [] : [document],
         resolve: async () => ({ target: (await import("../openapi/index.ts")).openapi(options) }),
       };
     },

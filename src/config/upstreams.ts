@@ -8,7 +8,10 @@ import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/nami
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { findSpawnProblem, programAdvice } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
+import { readBounded } from "../core/files.ts";
+import { digest } from "../core/seal.ts";
 import { defined } from "../core/values.ts";
+import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
 import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
 import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
 import {
@@ -54,6 +57,10 @@ export type UpstreamPolicy = Pick<
 export interface UpstreamEntry extends UpstreamSource {
   /** Its key in the config. */
   readonly name: string;
+  /** The key of its kind, such as `command`. */
+  readonly kind: string;
+  /** Equal for entries that make the same upstream. `limits` are those of the config. */
+  key(limits: object): Promise<string>;
   /** The options of `upstream()` that it sets. */
   readonly policy: UpstreamPolicy;
   /** How the names of its tools and prompts are shown. */
@@ -209,7 +216,9 @@ export const SERVER_SCHEMA: read.Schema = {
   },
   // What `auth` is depends on the kind.
   dependencies: Object.fromEntries(
-    [url, openapi].map(({ key, fields }) => [key, { properties: { auth: fields["auth"]?.schema } }]),
+    KINDS.flatMap(({ key, fields: { auth } }) =>
+      auth === undefined ? [] : [[key, { properties: { auth: auth.schema } }]],
+    ),
   ),
 };
 
@@ -316,12 +325,34 @@ function readUpstream(cursor: read.Cursor, defaults: UpstreamPolicy): UpstreamEn
   const source = kind.read(Object.fromEntries(Object.entries(values).filter(([key]) => isOwn(key))), cursor);
   if (source === undefined) return undefined;
   const given = defined(Object.fromEntries(POLICY_KEYS.map((key) => [key, values[key]]))) as UpstreamPolicy;
-  const policy = kind === command || kind === url ? { ...defaults, ...given } : given;
+  const policy = kind.isConnected === true ? { ...defaults, ...given } : given;
+  for (const option of kind.plural === undefined ? [] : POLICY_KEYS.filter((key) => !isOwn(key))) {
+    cursor.get(option)?.warnAtKey("ignored", `${kind.plural} do not have this option`);
+  }
   const own = cursor.members().filter(({ name }) => isOwn(name));
   const secrets = own.flatMap((member) => read.scanStrings(member).secrets);
   const use = [...(values.use ?? []), ...toolFilter(cursor, values)];
   const naming: UpstreamNaming = defined({ names: values.names, prefix: values.prefix });
-  return { ...source, name: cursor.name, policy, naming, use, secrets, position: cursor.position };
+  return {
+    ...source,
+    name: cursor.name,
+    kind: kind.key,
+    key: async (limits) => {
+      const { settings, files = [] } = source;
+      const contents = await Promise.all(files.map(digestFile));
+      return JSON.stringify([kind.key, settings, contents, ...(kind.isConnected === true ? [policy, limits] : [])]);
+    },
+    policy,
+    naming,
+    use,
+    secrets,
+    position: cursor.position,
+  };
+}
+
+async function digestFile(path: string): Promise<string | undefined> {
+  const content = await readBounded(path, MAX_DOCUMENT_BYTES).catch(() => undefined);
+  return content && digest(content.toString());
 }
 
 /** The filter for the tools that the entry includes or excludes. It is the innermost, so it sees the server's own names. */

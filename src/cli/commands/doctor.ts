@@ -17,7 +17,6 @@ import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
-import { findLanguage } from "../../live/languages.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { createServer } from "../../server/server.ts";
 import type { Closeable } from "../../serve.ts";
@@ -242,23 +241,24 @@ async function checkEntry(
   session: Session,
   onTools: (names: readonly string[]) => void,
 ): Promise<readonly Check[]> {
-  const { name, policy, secrets, settings } = entry;
+  const { name, policy, secrets, evaluate } = entry;
   try {
     const { target, options: { headers } = {}, signIn } = await entry.resolve();
-    const language = findLanguage(String(settings["live"]));
     const url = typeof target === "string" || target instanceof URL ? new URL(target) : undefined;
     const needsAuth = url !== undefined && signIn !== undefined;
     // As the gateway starts it.
     const command = typeof target === "object" && "command" in target ? commandWith(target, policy) : undefined;
     const isRemembered = command !== undefined && session.values.revision === undefined;
-    const missing = entry.kind === "programs" ? await findMissingPrograms([entry]) : [];
-    const programs = missing.map(({ message, hint = "" }): Check => ({
-      subject: name,
-      check: "programs",
-      status: "warning",
-      message,
-      hint,
-    }));
+    const optional = entry.programs?.filter(({ isOptional }) => isOptional === true) ?? [];
+    const programs = (await findMissingPrograms([{ programs: optional, secrets }])).map(
+      ({ message, hint = "" }): Check => ({
+        subject: name,
+        check: "programs",
+        status: "warning",
+        message,
+        hint,
+      }),
+    );
     const checks = await checkOne(name, command ?? target, {
       ...commonOptions(session),
       ...(isRemembered && { capabilities: ALL_REQUESTS }),
@@ -266,7 +266,7 @@ async function checkEntry(
         onTools(names);
         if (isRemembered) await rememberLists(command, policy, handler).catch(() => undefined);
       },
-      ...(language && { evaluate: `evaluate-${language.name}` }),
+      ...(evaluate !== undefined && { evaluate }),
       ...(policy.revision !== undefined && { revision: policy.revision }),
       ...(headers && { headers }),
       sendToken: `write the token in the entry: "headers": {"Authorization": "Bearer \${TOKEN}"}`,
@@ -276,7 +276,7 @@ async function checkEntry(
       }),
       hide: createRedactor([...secrets, ...pathOf(url)]),
     });
-    if (language !== undefined) await (target as Closeable).close?.();
+    if (evaluate !== undefined) await (target as Closeable).close?.();
     return [...programs, ...checks];
   } catch (error) {
     if (session.signal.aborted) throw error;

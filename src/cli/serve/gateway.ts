@@ -130,10 +130,8 @@ function surviveStrayErrors(
 /** The middleware or server of the config whose module is the first in a stack trace. */
 export function moduleIn(stack: string, { chain, upstreams }: Pick<Config, "chain" | "upstreams">): string | undefined {
   const servers = [...upstreams.values()];
-  const modules = [...chain, ...servers.flatMap(({ use }) => use)].flatMap((entry) =>
-    entry.kind === "module"
-      ? [{ file: entry.file, owner: `the middleware ${entry.name ?? moduleName(entry.file)}` }]
-      : [],
+  const modules = [...chain, ...servers.flatMap(({ use }) => use)].flatMap(({ file, name }) =>
+    file === undefined ? [] : [{ file, owner: `the middleware ${name ?? moduleName(file)}` }],
   );
   const programs = servers.flatMap(({ name, settings: { module } }) =>
     typeof module === "string" ? [{ file: module, owner: `the server ${name}` }] : [],
