@@ -59,7 +59,7 @@ const TRANSFORMS: Readonly<Record<string, CreateTransform>> = {
       prompts: { "*review": { title: "Described", arguments: { tone: "Described" } }, hello: { title: "Renamed" } },
       resources: { "note://*": { description: "Described" }, "*item://{kind}/{id}": { mimeType: "text/plain" } },
     }),
-  readOnly: () => middleware.readOnly({ allow: ["long", "call-tool", "send"] }),
+  readOnly: () => middleware.readOnly({ allow: ["call-tool", "send"] }),
   authorize: () => middleware.authorize({ rules: RULES }),
   pin: ({ pins, onHeld }) => middleware.pin({ file: pins, onHeld }),
   inject: () =>
