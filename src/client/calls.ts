@@ -188,7 +188,8 @@ export function cancelled(method: string, reason: unknown, mayHaveRun: boolean =
 }
 
 function timedOut(method: string, maxMs: number | undefined): () => ConnectionError {
-  return () => new ConnectionError("timeout", `${method} did not finish within ${maxMs} ms; raise \`maxTimeoutMs\``);
+  const hint = { text: "raise `maxTimeoutMs`", flags: "" };
+  return () => new ConnectionError("timeout", `${method} did not finish within ${maxMs} ms`, { hint });
 }
 
 /** Returns the result of a finished task. Throws the error that ended it, with the status message of the task. */

@@ -452,8 +452,6 @@ export async function* itemPages<T>(
 }
 
 function brokenList(method: string, problem: string): ConnectionError {
-  return new ConnectionError(
-    "protocol",
-    `The pages of ${method} cannot be read: ${problem}; use \`cursor\` to request single pages`,
-  );
+  const hint = { text: "use `cursor` to request single pages", flags: "" };
+  return new ConnectionError("protocol", `The pages of ${method} cannot be read: ${problem}`, { hint });
 }

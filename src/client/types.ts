@@ -1,7 +1,7 @@
 // The types of `catenary/client`, which the main entry exports too.
 
 export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
-export type { ConnectionErrorKind, ConnectionErrorOptions } from "../core/errors.ts";
+export type { ConnectionErrorKind, ConnectionErrorOptions, Hint } from "../core/errors.ts";
 export type * from "../core/handler-types.ts";
 export type { ListenerErrors } from "../core/listeners.ts";
 export type { Limits } from "../jsonrpc/codec.ts";

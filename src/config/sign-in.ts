@@ -1,7 +1,7 @@
 // Signing in to the servers of a config: the keys `auth` and `oauth` of an entry with a URL, and the authorizer that is
 // made of them. Tokens are in the same file as those of the commands, so one sign-in is enough for all of them.
 
-import { NO_DISCOVERY } from "../auth/oauth/errors.ts";
+import { NoSignInError } from "../auth/oauth/errors.ts";
 import type { Redirect } from "../auth/oauth/types.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -138,8 +138,7 @@ export async function createAuthorizer(
       try {
         return await auth.refused(challenge);
       } catch (error) {
-        if (!(error instanceof ConnectionError) || !NO_DISCOVERY.test(error.message)) throw error;
-        throw tokenNeeded(target);
+        throw error instanceof NoSignInError ? tokenNeeded(target) : error;
       }
     },
     answered: (request, headers) => (isNeeded === true ? auth.answered?.(request, headers) : undefined),

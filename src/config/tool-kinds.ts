@@ -164,7 +164,7 @@ export const openapi: UpstreamKind = defineKind(
     purpose: "an OpenAPI document whose operations become tools",
     plural: "APIs",
     conflicts: { url: 'the address of the API is set by "baseUrl"' },
-    read({ openapi: document, ...values }, cursor) {
+    read({ openapi: document, ...values }) {
       if (document === undefined) return undefined;
       const options: OpenApiOptions = { ...values, document };
       const { baseUrl = document } = values;

@@ -6,7 +6,7 @@ import { MIDDLEWARE } from "../chain/middleware/registry.ts";
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
 import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
-import { findSpawnProblem, programAdvice } from "../process/program.ts";
+import { findSpawnProblem } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { readBounded } from "../core/files.ts";
 import { digest } from "../core/seal.ts";
@@ -483,9 +483,10 @@ export async function findMissingPrograms(upstreams: readonly Requirements[]): P
 async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]): Promise<Problem | undefined> {
   const found = await findSpawnProblem(program.command);
   if (found === undefined) return undefined;
-  const [what = "", ...advice] = createRedactor(secrets)(found.message).split("; ");
+  const hide = createRedactor(secrets);
+  const what = hide(found.problem);
   const message = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
   const { position } = program;
-  const hint = program.hint === undefined ? advice.join("; ") : programAdvice(message, program.hint);
-  return { ...position, severity: "warning", message, ...(hint !== "" && { hint }) };
+  const hint = program.hint === undefined ? found.hint?.text : (found.fix ?? program.hint);
+  return { ...position, severity: "warning", message, ...(hint !== undefined && { hint: hide(hint) }) };
 }

@@ -1,7 +1,7 @@
 // Helpers for promises and signals: waiting with a limit, many listeners on one AbortSignal, promises that nothing
 // awaits, backoff before a retry, and work that is shared or runs one at a time.
 
-import { ConnectionError } from "./errors.ts";
+import { ConnectionError, type Hint } from "./errors.ts";
 import type { Optional } from "./values.ts";
 
 /** Calls `work` and turns an exception that it throws synchronously into a rejected promise. */
@@ -182,10 +182,11 @@ export async function withTimeout<T>(
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
   message = `The server did not answer in ${ms} ms`,
+  hint?: Hint,
 ): Promise<T> {
   signal.throwIfAborted();
   const stop = new AbortController();
-  const timeOut = (): void => stop.abort(new ConnectionError("timeout", message));
+  const timeOut = (): void => stop.abort(new ConnectionError("timeout", message, { hint }));
   const timer = setTimeout(timeOut, Math.min(ms, MAX_DELAY_MS));
   const forget = onAbort(signal, () => stop.abort(signal.reason));
   try {

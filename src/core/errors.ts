@@ -26,6 +26,14 @@ export type ConnectionErrorKind =
   | "unauthorized"
   | "protocol";
 
+/** What to do about an error. */
+export interface Hint {
+  /** In the words of the API. The message of the error ends with it. */
+  readonly text: string;
+  /** The same on the command line, where options are flags; empty if nothing can be done there. Default: `text`. */
+  readonly flags?: string | undefined;
+}
+
 /** The third argument of `new ConnectionError()`. */
 export interface ConnectionErrorOptions {
   /** The error that led to this one. */
@@ -34,6 +42,8 @@ export interface ConnectionErrorOptions {
   readonly mayHaveRun?: boolean | undefined;
   /** The status of the HTTP response, if there was one. */
   readonly status?: number | undefined;
+  /** What to do about it: added to the message. */
+  readonly hint?: Hint | undefined;
   /** Output of the server's process, for its operator: added to the message, but never sent to callers. */
   readonly diagnostics?: string | undefined;
 }
@@ -55,11 +65,14 @@ export class ConnectionError extends Error {
   readonly mayHaveRun: boolean;
   /** The status of the HTTP response, if there was one. */
   readonly status: number | undefined;
+  /** What to do about it, as the message says. */
+  readonly hint: Hint | undefined;
   /** The last part of the message, which callers must not see. */
   readonly diagnostics: string | undefined;
 
   constructor(kind: ConnectionErrorKind, message: string, options?: ConnectionErrorOptions) {
-    super(`${message}${options?.diagnostics ?? ""}`, options);
+    super(withHint(message, options?.hint) + (options?.diagnostics ?? ""), options);
+    this.hint = options?.hint;
     this.diagnostics = options?.diagnostics;
     this.name = "ConnectionError";
     this.kind = kind;
@@ -74,14 +87,21 @@ export class ConnectionError extends Error {
     return kind === "closed" || kind === "timeout" || kind === "spawn" || (kind === "refused" && status === undefined);
   }
 
-  /** A copy with another message or `mayHaveRun`. This error becomes its cause. */
-  with({ message, mayHaveRun }: { readonly message?: string; readonly mayHaveRun?: boolean }): ConnectionError {
+  /** A copy with another message, hint or `mayHaveRun`. This error becomes its cause. */
+  with(changes: { readonly message?: string; readonly hint?: Hint; readonly mayHaveRun?: boolean }): ConnectionError {
+    const { message, hint, mayHaveRun } = changes;
     return new ConnectionError(this.kind, message ?? this.message, {
       cause: this,
       mayHaveRun: mayHaveRun ?? this.mayHaveRun,
       status: this.status,
+      hint,
     });
   }
+}
+
+/** A message that ends with what to do about it. */
+export function withHint(message: string, hint: Hint | undefined): string {
+  return hint === undefined ? message : `${message}; ${hint.text}`;
 }
 
 /**

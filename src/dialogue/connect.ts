@@ -5,7 +5,7 @@
 
 import { attempt, ignoreRejection, MAX_DELAY_MS, within, withTimeout } from "../core/async.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
-import { ConnectionError } from "../core/errors.ts";
+import { ConnectionError, type Hint } from "../core/errors.ts";
 import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
@@ -112,6 +112,11 @@ function startLimitMs({ startTimeoutMs = START_TIMEOUT_MS }: ServerConnectionOpt
 
 const LATE_PARTS: LateParts = { opening: "The transport was not opened", starting: "The server was not started" };
 
+export function slowStart(server: string): Hint {
+  const needs = `${server} needs a longer`;
+  return { text: `${needs} \`startTimeoutMs\``, flags: `${needs} --timeout` };
+}
+
 /** Opens and starts a transport, within the start timeout. A transport that opens or starts later than that is closed. */
 async function openPeer(
   connect: () => Transport | Promise<Transport>,
@@ -123,8 +128,7 @@ async function openPeer(
   const begin = performance.now();
   const inTime = <T>(work: () => Promise<T>, late: string): Promise<T> => {
     const leftMs = Math.max(0, limitMs - (performance.now() - begin));
-    const advice = "a slow one needs a longer `startTimeoutMs`";
-    return withTimeout(leftMs, signal, work, `${late} in ${limitMs} ms; ${advice}`);
+    return withTimeout(leftMs, signal, work, `${late} in ${limitMs} ms`, slowStart("a slow one"));
   };
   const opening = attempt(async () => connect());
   let transport: Transport;
@@ -223,10 +227,8 @@ async function initializeSession(
     return await SessionBack.initialize(peer, { ...options, offers, accepts }, startContext, startTimeoutMs);
   } catch (error) {
     if (!(error instanceof ConnectionError) || error.kind !== "timeout") throw error;
-    const advice = "a server that starts slowly needs a longer `startTimeoutMs`";
-    throw new ConnectionError("timeout", `The server did not answer initialize in ${startTimeoutMs} ms; ${advice}`, {
-      cause: error,
-    });
+    const message = `The server did not answer initialize in ${startTimeoutMs} ms`;
+    throw error.with({ message, hint: slowStart("a server that starts slowly") });
   }
 }
 

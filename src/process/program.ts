@@ -3,6 +3,7 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, resolve } from "node:path";
+import { type Hint, withHint } from "../core/errors.ts";
 import { matchesGlob } from "../core/text.ts";
 
 // The part of our own environment that a child process gets. A gateway starts many programs, and its environment may have
@@ -96,22 +97,39 @@ interface Program {
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
+/** Why a program cannot be started. Its cause is the error of the system. */
+export class SpawnError extends Error {
+  /** The message without the hint. */
+  readonly problem: string;
+  readonly hint: Hint | undefined;
+  /** What to do if the file is there and is only not executable. */
+  readonly fix: string | undefined;
+
+  constructor(command: string, { problem, hint, fix }: SpawnProblem, cause: unknown) {
+    const message = `cannot start ${JSON.stringify(command)}: ${problem}`;
+    super(withHint(message, hint), { cause });
+    this.problem = message;
+    this.hint = hint;
+    this.fix = fix;
+  }
+}
+
+interface SpawnProblem {
+  readonly problem: string;
+  readonly hint?: Hint;
+  readonly fix?: string;
+}
+
 /** The error for a start that failed with `cause`. */
-export async function spawnError(program: Program, cause: unknown): Promise<Error> {
-  return new Error(`cannot start ${JSON.stringify(program.command)}: ${await reason(program, cause)}`, { cause });
+export async function spawnError(program: Program, cause: unknown): Promise<SpawnError> {
+  return new SpawnError(program.command, await explain(program, cause), cause);
 }
 
 /** Returns the error that a start would give, with the system's code on its cause; undefined if it finds no problem. */
-export async function findSpawnProblem(program: Program): Promise<Error | undefined> {
+export async function findSpawnProblem(program: Program): Promise<SpawnError | undefined> {
   const found = (await findFiles(program)).map(({ kind }) => kind);
   if ((await typeOf(program.cwd ?? ".")) === "folder" && found.includes("executable")) return undefined;
   return spawnError(program, { code: found.includes("other") ? "EACCES" : "ENOENT" });
-}
-
-/** What to do about the problem of a program: `otherwise`, unless the file is there and is only not executable. */
-export function programAdvice(problem: string, otherwise: string): string {
-  const [, file] = /": (\/.+) is not executable(?:;|$)/.exec(problem) ?? [];
-  return file === undefined ? otherwise : `make it executable: chmod +x ${file}`;
 }
 
 /** The file that the system would start; undefined if there is none. */
@@ -132,42 +150,57 @@ async function findFiles({ command, cwd = ".", env }: Program): Promise<FoundFil
   return Promise.all(files.map(async (file) => ({ file, kind: await programAt(file) })));
 }
 
-async function reason(program: Program, cause: unknown): Promise<string> {
+async function explain(program: Program, cause: unknown): Promise<SpawnProblem> {
   const { command, cwd } = program;
   let code = (cause as NodeJS.ErrnoException | null)?.code;
   if (cwd !== undefined) {
     const folder = await typeOf(cwd);
-    if (folder === "nothing") return `its folder ${cwd} does not exist; create it or change "cwd"`;
-    if (folder === "file") return `${cwd} is not a folder; change "cwd"`;
+    if (folder === "nothing")
+      return because(`its folder ${cwd} does not exist`, 'create it or change "cwd"', "create it or change --cwd");
+    if (folder === "file") return because(`${cwd} is not a folder`, 'change "cwd"', "change --cwd");
   }
   const isPath = command.includes("/");
   // The system also reports EACCES for a missing command if it may not read a folder of the PATH.
   if (code === "EACCES" && !isPath && !(await findFiles(program)).some(({ kind }) => kind === "other")) code = "ENOENT";
   const file = resolve(cwd ?? ".", command);
+  const hasSpace = /\s/.test(command);
   if (code === "ENOENT" && !isPath) {
-    return /\s/.test(command)
-      ? 'there is no command of that name; put the program alone into "command" and its arguments into "args"'
-      : 'there is no command of that name on the PATH; install it, or give its full path as "command"';
+    const quoted = 'put the program alone into "command" and its arguments into "args"';
+    if (hasSpace)
+      return because("there is no command of that name", quoted, "do not quote it together with its arguments");
+    const install = "install it, or give its full path";
+    return because("there is no command of that name on the PATH", `${install} as "command"`, install);
   }
   if (code === "ENOENT") {
-    const hint = /\s/.test(command) ? ', and put its arguments into "args"' : "";
-    return (await typeOf(file)) === "nothing"
-      ? `there is no file ${file}; check "command"${hint}`
-      : `the interpreter that the first line of ${file} names does not exist; install it, or name it as "command"`;
+    if ((await typeOf(file)) === "nothing")
+      return hasSpace
+        ? because(`there is no file ${file}`, 'check "command", and put its arguments into "args"')
+        : because(`there is no file ${file}`, 'check "command"', "");
+    return because(
+      `the interpreter that the first line of ${file} names does not exist`,
+      'install it, or name it as "command"',
+      "install it, or start the file by another one",
+    );
   }
   if (code === "EACCES") {
-    if (!isPath) return "the command of that name on the PATH is not executable; check its permissions";
-    return (await typeOf(file)) === "folder"
-      ? `${file} is a folder; name the program in it`
-      : `${file} is not executable; run chmod +x on it, or start it with its interpreter, with the file in "args"`;
+    if (!isPath) return because("the command of that name on the PATH is not executable", "check its permissions");
+    if ((await typeOf(file)) === "folder") return because(`${file} is a folder`, "name the program in it");
+    const start = "run chmod +x on it, or start it with its interpreter";
+    const problem = because(`${file} is not executable`, `${start}, with the file in "args"`, start);
+    return { ...problem, fix: `make it executable: chmod +x ${file}` };
   }
   if (code === "ENOEXEC")
-    return "it is not a program for this machine; if it is a script, start it with its interpreter";
-  if (code === "E2BIG") return 'its arguments and environment are too long; shorten "args" or "env"';
-  if (code === "EMFILE" || code === "ENFILE") return "too many files are open; raise the limit (ulimit -n)";
+    return because("it is not a program for this machine", "if it is a script, start it with its interpreter");
+  if (code === "E2BIG")
+    return because("its arguments and environment are too long", 'shorten "args" or "env"', "shorten them");
+  if (code === "EMFILE" || code === "ENFILE") return because("too many files are open", "raise the limit (ulimit -n)");
   if (code === "EAGAIN" || code === "ENOMEM")
-    return "the system has no resources for another process; stop some other processes";
-  return cause instanceof Error ? cause.message : String(cause);
+    return because("the system has no resources for another process", "stop some other processes");
+  return { problem: cause instanceof Error ? cause.message : String(cause) };
+}
+
+function because(problem: string, text: string, flags: string = text): SpawnProblem {
+  return { problem, hint: { text, flags } };
 }
 
 async function typeOf(path: string): Promise<"folder" | "file" | "nothing"> {

@@ -13,7 +13,7 @@ import { OutputReports, type ProgressListener } from "../core/text.ts";
 import { readPieces } from "../core/turn-budget.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { startChild, type ChildOptions, type Exit } from "../process/child.ts";
-import { findSpawnProblem, type InheritEnv, programAdvice } from "../process/program.ts";
+import { findSpawnProblem, type InheritEnv } from "../process/program.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../core/listeners.ts";
 import { lazyServer } from "../server/lazy.ts";
@@ -176,17 +176,17 @@ async function registerAll(server: Server, setup: Setup): Promise<void> {
     [...setup.tools].map(async ([tool, program]) => {
       const problem = await findSpawnProblem({ command: program, ...defined({ cwd: setup.cwd, env: setup.env }) });
       // The general advice is about a "command".
-      if (problem !== undefined) return { tool, program, problem: problem.message.split("; ")[0] ?? "" };
+      if (problem !== undefined) return { tool, program, problem };
       return { tool, program, help: await readHelp(program, setup) };
     }),
   );
   const missing = found.flatMap(({ problem }) => problem ?? []);
   if (missing.length === found.length) {
-    throw new ConnectionError("spawn", `No program can be started: ${missing.join("; ")}`, { mayHaveRun: false });
+    const problems = missing.map(({ problem }) => problem).join("; ");
+    throw new ConnectionError("spawn", `No program can be started: ${problems}`, { mayHaveRun: false });
   }
-  for (const problem of missing) {
-    const advice = programAdvice(problem, "install it, or write its full path");
-    printProblem(`programs(): ${problem}; ${advice}; its tool is left out until then`);
+  for (const { problem, fix = "install it, or write its full path" } of missing) {
+    printProblem(`programs(): ${problem}; ${fix}; its tool is left out until then`);
   }
   for (const { tool, program, help } of found) if (help !== undefined) register(server, tool, program, help, setup);
 }

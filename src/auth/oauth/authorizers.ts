@@ -81,11 +81,15 @@ function isClientMetadataUrl(text: string): boolean {
  * request.
  */
 export function bearerToken(token: string | (() => string | Promise<string>)): Authorizer {
+  const isFixed = typeof token !== "function";
+  return tokenAuthorizer(token, isFixed ? " given to bearerToken" : " that the function given to bearerToken returned");
+}
+
+/** `source` says where the token comes from, for errors. */
+export function tokenAuthorizer(token: string | (() => string | Promise<string>), source = ""): Authorizer {
   if (typeof token !== "function" && !isToken(token)) {
     throw new TypeError("bearerToken(): the token is empty, or has characters that a header cannot carry");
   }
-  const isFixed = typeof token !== "function";
-  const source = isFixed ? "given to bearerToken" : "that the function given to bearerToken returned";
   const currentHeader = async (): Promise<string> => {
     const value = typeof token === "function" ? await token() : token;
     if (!isToken(value)) throw unauthorized("The function given to bearerToken did not return a valid token");
@@ -96,7 +100,7 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
     origin ??= url.origin;
     if (url.origin === origin) return;
     const advice = "use one bearerToken() for each server";
-    throw unauthorized(`The token given to bearerToken is for ${origin}, not for ${url.origin}: ${advice}`);
+    throw unauthorized(`The token${source} is for ${origin}, not for ${url.origin}: ${advice}`);
   };
   return {
     authorize: async (request) => {
@@ -108,12 +112,12 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
       const params = parseChallenge(challenge.headers["www-authenticate"]);
       if (challenge.status === 403 && params.error !== "insufficient_scope") return false;
       // The function may return a newer token by now.
-      const isNewer = !isFixed && (await currentHeader()) !== challenge.sent["authorization"];
+      const isNewer = typeof token === "function" && (await currentHeader()) !== challenge.sent["authorization"];
       if (isNewer && challenge.attempt === 1) return true;
       const { url, status, sent } = challenge;
       const why = challengeWords(params, sent["authorization"]).join(", ") || `HTTP ${status}`;
       const missing = params.scopes && `; it requires the scope "${redact(params.scopes.join(" "))}"`;
-      const message = `${url.origin} refused the token ${source} (${why})${missing ?? ""}`;
+      const message = `${url.origin} refused the token${source} (${why})${missing ?? ""}`;
       throw new ConnectionError("unauthorized", message, { mayHaveRun: false, status });
     },
   };

@@ -106,8 +106,12 @@ export class ClientRegistry {
       response_types: ["code"],
       dpop_bound_access_tokens: key === undefined ? undefined : true,
     });
-    const advice = "if it does not allow dynamic registration, configure `client` with one that it knows";
-    return attempting(`registering with ${issuer} as a client (${advice})`, [], async () => {
+    const otherwise = "if it does not allow dynamic registration,";
+    const hint = {
+      text: `${otherwise} configure \`client\` with one that it knows`,
+      flags: `${otherwise} use --client-id with the id of a client that it knows`,
+    };
+    const register = async (): Promise<RegisteredClient> => {
       const response = await oauth.dynamicClientRegistrationRequest(server, metadata, http as object);
       const answer = await oauth.processDynamicClientRegistrationResponse(await normalizeRegistration(response));
       const { client_id, client_secret: secret, client_secret_expires_at: expires } = answer;
@@ -120,7 +124,8 @@ export class ClientRegistry {
         ...(typeof secret === "string" ? { client_secret: secret } : undefined),
         ...(typeof expires === "number" ? { client_secret_expires_at: expires } : undefined),
       };
-    });
+    };
+    return attempting(`registering with ${issuer} as a client`, [], register, hint);
   }
 }
 

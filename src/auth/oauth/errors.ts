@@ -2,12 +2,12 @@
 // that are safe to show. The cause of an oauth4webapi error may be a response with tokens, or a URL with a code. So only
 // the message is kept, and text from a server is redacted.
 
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, type Hint } from "../../core/errors.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 
-export function unauthorized(message: string): ConnectionError {
+export function unauthorized(message: string, hint?: Hint): ConnectionError {
   // The MCP server refused the request, so it has not run.
-  return new ConnectionError("unauthorized", message, { mayHaveRun: false });
+  return new ConnectionError("unauthorized", message, { mayHaveRun: false, hint });
 }
 
 /** Strings that no message may contain, even if a server repeats them. Undefined and very short ones are ignored. */
@@ -18,20 +18,25 @@ export type Secrets = readonly (string | undefined)[];
  *
  * @param doing What was attempted, such as "getting a token".
  */
-export function authFailure(doing: string, error: unknown, secrets: Secrets = []): ConnectionError {
+export function authFailure(doing: string, error: unknown, secrets: Secrets = [], hint?: Hint): ConnectionError {
   if (error instanceof ConnectionError && (error.kind === "unauthorized" || error.kind === "cancelled")) return error;
   const { name } = (error ?? {}) as { name?: unknown };
   if (name === "AbortError") return new ConnectionError("cancelled", `Cancelled: ${doing}`, { mayHaveRun: false });
   if (name === "TimeoutError") return unauthorized(`Timed out: ${doing}`);
-  return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`);
+  return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`, hint);
 }
 
 /** Does the work. If it fails, throws the error that `authFailure` makes of it. */
-export async function attempting<T>(doing: string, secrets: Secrets, work: () => Promise<T> | T): Promise<T> {
+export async function attempting<T>(
+  doing: string,
+  secrets: Secrets,
+  work: () => Promise<T> | T,
+  hint?: Hint,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw authFailure(doing, error, secrets);
+    throw authFailure(doing, error, secrets, hint);
   }
 }
 
@@ -134,7 +139,18 @@ function parseSchemes(header: string): { scheme: string; params: Map<string, str
 }
 
 /**
- * Matches the message of the error if a server asks for a token and does not name its authorization server. Such a server
- * may offer no sign-in at all, and want a token that its owner gives away.
+ * A server asks for a token and does not name its authorization server. It may offer no sign-in at all, and want a token
+ * that its owner gives away.
  */
-export const NO_DISCOVERY: RegExp = /^(\S+) does not say how to get a token, and the default endpoints failed: /;
+export class NoSignInError extends ConnectionError {
+  readonly server: string;
+  /** Why the default endpoints failed. */
+  readonly reason: string;
+
+  constructor(server: string, reason: string) {
+    const message = `${server} does not say how to get a token, and the default endpoints failed: ${reason}`;
+    super("unauthorized", message, { mayHaveRun: false });
+    this.server = server;
+    this.reason = reason;
+  }
+}

@@ -12,7 +12,14 @@ import { defined, hidePaths } from "../../core/values.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { coversUrl, discover, type DiscoveryResult, fetchKnownServer, OAuthFetch } from "./discovery.ts";
 import type { TokenTarget } from "./discovery.ts";
-import { attempting, authFailure, type ChallengeParams, challengeWords, parseChallenge } from "./errors.ts";
+import {
+  attempting,
+  authFailure,
+  type ChallengeParams,
+  challengeWords,
+  NoSignInError,
+  parseChallenge,
+} from "./errors.ts";
 import { reasonOf, redact, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
 import type { DPoPKey } from "./keys.ts";
@@ -272,9 +279,7 @@ export class OAuthAuthorizer implements Authorizer {
     } catch (error) {
       const failure = authFailure(`getting an access token from ${issuer}`, error);
       if (!usesDefaultEndpoints || failure.kind === "cancelled") throw failure;
-      throw unauthorized(
-        `${resource} does not say how to get a token, and the default endpoints failed: ${failure.message}`,
-      );
+      throw new NoSignInError(resource, failure.message);
     }
     const more = { key: await key?.export(), plain: usesDefaultEndpoints || undefined };
     return checkTokens(toTokens(response, { issuer, resource, ...binding, asked, ...defined(more) }));

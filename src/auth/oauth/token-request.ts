@@ -238,8 +238,9 @@ export function authorizationCode(redirect: Redirect | undefined, allows: (url: 
     rejectServer: (server) => rejectServer(server, allows),
     obtain: async (context) => {
       if (redirect === undefined) {
-        const advice = "set `redirect` (loopbackRedirect() opens a browser), or use another grant";
-        throw unauthorized(`${context.server.issuer} needs the user's consent, and no user can be asked: ${advice}`);
+        const text = "set `redirect` (loopbackRedirect() opens a browser), or use another grant";
+        const message = `${context.server.issuer} needs the user's consent, and no user can be asked`;
+        throw unauthorized(message, { text, flags: "" });
       }
       countVisit(visits, context);
       return signIn(context, redirect);

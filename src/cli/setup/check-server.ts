@@ -4,7 +4,7 @@
 import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { NO_DISCOVERY } from "../../auth/oauth/errors.ts";
+import { NoSignInError } from "../../auth/oauth/errors.ts";
 import { nameMatcher } from "../../chain/middleware/filter.ts";
 import { DEFAULT_SEPARATOR } from "../../chain/router/names.ts";
 import type { Client } from "../../client/client.ts";
@@ -141,8 +141,7 @@ function checkProxy(url: URL): Result | undefined {
 async function checkCommand({ command, cwd, env }: Command): Promise<Result> {
   const problem = await findSpawnProblem({ command, ...defined({ cwd, env }) });
   if (problem === undefined) return ok("command", `${command} is there`);
-  const [what = "", ...advice] = problem.message.split("; ");
-  return failed("command", what, advice.join("; ") || "check the command", EXIT.notFound);
+  return failed("command", problem.problem, problem.hint?.text ?? "check the command", EXIT.notFound);
 }
 
 async function checkName({ hostname }: URL): Promise<Result | undefined> {
@@ -291,9 +290,11 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
     if (!isUrl(target)) return [failed("initialize", message, "correct the module", exit)];
     if (exit === EXIT.auth) {
       const { sendToken = "send a token: headers in the config, or CATENARY_TOKEN", signIn = sendToken } = options;
-      const [start, server] = NO_DISCOVERY.exec(errorMessage(error)) ?? [];
-      if (start === undefined) return [ok("http", "answers"), failed("auth", message, signIn, exit)];
-      return [ok("http", "answers"), failed("auth", `${server} needs a token, and offers no sign-in`, sendToken, exit)];
+      const auth =
+        error instanceof NoSignInError
+          ? failed("auth", `${error.server} needs a token, and offers no sign-in`, sendToken, exit)
+          : failed("auth", message, signIn, exit);
+      return [ok("http", "answers"), auth];
     }
     const isHostRefused = error instanceof ConnectionError && error.status === 403;
     const hint = isHostRefused

@@ -1,7 +1,8 @@
 // The exit code, kind and message of every error.
 
 import { describe, expect, it } from "vitest";
-import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
+import { ConnectionError, type ConnectionErrorKind, type Hint } from "../../core/errors.ts";
+import { findSpawnProblem } from "../../process/program.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 import { NotFoundError, UnreachableError, UsageError } from "../command.ts";
 import { requiredPages, toFailure } from "./problems.ts";
@@ -69,29 +70,27 @@ describe("an exit code", () => {
     });
   });
 
+  it.each<[Hint, string]>([
+    [{ text: "raise `timeoutMs`", flags: "use --timeout to allow more" }, "It failed; use --timeout to allow more"],
+    [{ text: "raise `maxTimeoutMs`", flags: "" }, "It failed"],
+    [{ text: "try again" }, "It failed; try again"],
+  ])("comes with the hint %j for the command line", (hint, message) => {
+    const error = new ConnectionError("closed", "It failed", { hint });
+    expect(error.message).toBe(`It failed; ${hint.text}`);
+    expect(toFailure(error).message).toBe(message);
+    expect(toFailure(error.with({ message: `a: ${error.message}` })).message).toBe(`a: ${message}`);
+    expect(toFailure(new McpError(7, error.message)).message).toBe(error.message);
+  });
+
   it.each([
-    [
-      "a server that starts slowly needs a longer `startTimeoutMs`",
-      "a server that starts slowly needs a longer --timeout",
-    ],
-    ["It reported no progress; raise `timeoutMs`", "It reported no progress; use --timeout to allow more"],
-    ["a refused the token given to bearerToken (HTTP 401)", "a refused the token (HTTP 401)"],
-    ["Message longer than 7 bytes (limits.messageBytes)", "Message longer than 7 bytes"],
-    [
-      "no user can be asked: set `redirect` (loopbackRedirect() opens a browser), or use another grant",
-      "no user can be asked",
-    ],
-    [
-      'there is no command of that name; give its full path as "command"',
-      "there is no command of that name; give its full path",
-    ],
-    [
-      'its folder x does not exist; create it or change "cwd"',
-      "its folder x does not exist; create it or change --cwd",
-    ],
-  ])("comes with %j reworded for the command line", (original, reworded) => {
-    expect(toFailure(new ConnectionError("closed", original)).message).toBe(reworded);
-    expect(toFailure(new McpError(7, original)).message).toBe(original);
+    [{ command: "no-such-program" }, "there is no command of that name on the PATH; install it, or give its full path"],
+    [{ command: "no such" }, "there is no command of that name; do not quote it together with its arguments"],
+    [{ command: "cat", cwd: "/none" }, "its folder /none does not exist; create it or change --cwd"],
+    [{ command: "/none" }, "there is no file /none"],
+  ])("of the start of %j comes with a hint for the command line", async (program, reason) => {
+    const cause = await findSpawnProblem(program);
+    const { message } = toFailure(new ConnectionError("spawn", cause?.message ?? "", { cause }));
+    expect(message).toBe(`cannot start "${program.command}": ${reason}`);
   });
 
   it("of an error of a command is in the error", () => {

@@ -15,6 +15,7 @@ import {
 } from "../terminal/output.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
+import { SpawnError } from "../../process/program.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { beforeSeparator, EXIT, NotFoundError, type Command } from "../command.ts";
 import { withKey } from "../target/arguments.ts";
@@ -201,7 +202,7 @@ export function toFailure(error: unknown): Failure {
     return { ...failure(EXIT.notFound, message), ...serverError(error.cause) };
   }
   if (error instanceof ConnectionError) {
-    return { ...failure(connectionExit(error), withFlags(message)), reason: error.kind };
+    return { ...failure(connectionExit(error), withFlags(error)), reason: error.kind };
   }
   return failure(error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage, message);
 }
@@ -216,31 +217,14 @@ function serverError({ kind: reason, code, data }: McpError): Pick<Failure, "rea
   return { ...defined({ reason, data }), code };
 }
 
-/** Replaces advice for programmers (options) by advice for the command line (flags). */
-const REWORDINGS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
-  [/: set `redirect` .*?, or use another grant/, ""],
-  [/ given to bearerToken/, ""],
-  [/configure `client` with one that it knows/, "use --client-id with the id of a client that it knows"],
-  [/`auth` or an authorization header/, "CATENARY_TOKEN or --header"],
-  [/`startTimeoutMs`/, "--timeout"],
-  [/raise `timeoutMs`/, "use --timeout to allow more"],
-  [/; raise `maxTimeoutMs`/, ""],
-  [/; use `cursor` to request single pages/, ""],
-  [/ \(limits\.messageBytes\)/, ""],
-  [/change "cwd"$/, "change --cwd"],
-  [/give its full path as "command"/, "give its full path"],
-  [
-    /; put the program alone into "command" and its arguments into "args"/,
-    "; do not quote it together with its arguments",
-  ],
-  [/; check "command"$/, ""],
-  [/name it as "command"/, "start the file by another one"],
-  [/, with the file in "args"$/, ""],
-  [/shorten "args" or "env"/, "shorten them"],
-];
-
-function withFlags(message: string): string {
-  return REWORDINGS.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), message);
+/** The message with the hint for the command line (flags) in place of the one for programmers (options). */
+function withFlags(error: ConnectionError): string {
+  let { message } = error;
+  for (let one: unknown = error; one instanceof ConnectionError || one instanceof SpawnError; one = one.cause) {
+    const { text, flags } = one.hint ?? {};
+    if (flags !== undefined) message = message.replace(`; ${text}`, () => (flags === "" ? "" : `; ${flags}`));
+  }
+  return message;
 }
 
 /** The pages that the user must visit before the call can succeed. */

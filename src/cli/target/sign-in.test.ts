@@ -1,14 +1,15 @@
 // Advice after an authentication error: what helps comes first, and signing in is mentioned only where it is possible.
 
 import { describe, expect, it } from "vitest";
+import { NoSignInError } from "../../auth/oauth/errors.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { withAdvice } from "./sign-in.ts";
 
-const NO_DISCOVERY =
-  "http://a/mcp does not say how to get a token, and the default endpoints failed: it answered HTTP 404";
+const NO_DISCOVERY = new NoSignInError("http://a/mcp", "it answered HTTP 404");
 
-function advice(message: string, canSignIn: boolean, hasToken = false): string {
-  return (withAdvice(new ConnectionError("unauthorized", message), { canSignIn, hasToken }) as Error).message;
+function advice(failure: string | ConnectionError, canSignIn: boolean, hasToken = false): string {
+  const error = typeof failure === "string" ? new ConnectionError("unauthorized", failure) : failure;
+  return (withAdvice(error, { canSignIn, hasToken }) as Error).message;
 }
 
 describe("an authentication error", () => {

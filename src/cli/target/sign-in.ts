@@ -2,7 +2,7 @@
 // opened only if a user is at the terminal, after a message. If there is no user, a saved token is used; without a
 // saved token, the error says what to do. No token, authorization code or secret is ever printed.
 
-import { NO_DISCOVERY } from "../../auth/oauth/errors.ts";
+import { NoSignInError } from "../../auth/oauth/errors.ts";
 import type { SignInSettings } from "../../config/index.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -60,9 +60,9 @@ export async function bearerAuthorizer(
   if (url.protocol === "http:" && !isLoopback(url.hostname)) {
     print(`Warning: the token is sent to ${url.host} unencrypted (http); others on the network can read it`);
   }
-  const { bearerToken } = await import("../../auth/oauth/authorizers.ts");
+  const { tokenAuthorizer } = await import("../../auth/oauth/authorizers.ts");
   try {
-    return bearerToken(token);
+    return tokenAuthorizer(token);
   } catch {
     const source = values.token === undefined ? TOKEN_VARIABLE : "--token";
     throw new UsageError(`${source} is not a valid token: it contains characters that a header cannot have`);
@@ -153,11 +153,10 @@ export function withAdvice(
 ): unknown {
   if (!(error instanceof ConnectionError) || error.kind !== "unauthorized") return error;
   const reworded = (message: string): ConnectionError => new ConnectionError("unauthorized", message, { cause: error });
-  const [start, server] = NO_DISCOVERY.exec(error.message) ?? [];
-  if (start !== undefined) {
-    const advice = `${server} needs a token: set it in ${TOKEN_VARIABLE}, or give --header 'Authorization: Bearer TOKEN' (${TOKEN_SOURCE})`;
+  if (error instanceof NoSignInError) {
+    const advice = `${error.server} needs a token: set it in ${TOKEN_VARIABLE}, or give --header 'Authorization: Bearer TOKEN' (${TOKEN_SOURCE})`;
     // Only a user who could have signed in needs to know why that failed.
-    return reworded(canSignIn ? `${advice}\nSigning in failed too: ${error.message.slice(start.length)}` : advice);
+    return reworded(canSignIn ? `${advice}\nSigning in failed too: ${error.reason}` : advice);
   }
   const advice = hasToken
     ? `use another token (${TOKEN_SOURCE}); if the server offers a sign-in, leave the token out and sign in from a terminal`

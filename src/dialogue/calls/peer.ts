@@ -188,12 +188,15 @@ export class PendingCalls<Data = undefined> {
     for (const call of this.#calls.values()) {
       if (call.deadline <= now) {
         const isFinal = call.deadline >= call.finalDeadline;
-        const error = new ConnectionError(
-          "timeout",
-          isFinal
-            ? `${this.#peerName} did not finish ${call.method} within the total timeout; raise \`maxTimeoutMs\``
-            : `${this.#peerName} did not answer ${call.method} in ${call.idleMs} ms and reported no progress; raise \`timeoutMs\``,
-        );
+        const error = isFinal
+          ? new ConnectionError("timeout", `${this.#peerName} did not finish ${call.method} within the total timeout`, {
+              hint: { text: "raise `maxTimeoutMs`", flags: "" },
+            })
+          : new ConnectionError(
+              "timeout",
+              `${this.#peerName} did not answer ${call.method} in ${call.idleMs} ms and reported no progress`,
+              { hint: { text: "raise `timeoutMs`", flags: "use --timeout to allow more" } },
+            );
         this.fail(call, error);
         call.onTimeout?.(error);
       } else if (call.deadline < earliest) earliest = call.deadline;

@@ -16,6 +16,7 @@ import {
   START_TIMEOUT_MS,
   type ServerConnection,
   type ServerConnectionOptions,
+  slowStart,
 } from "../../dialogue/connect.ts";
 import { HttpConnection, type HttpTarget } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
@@ -160,7 +161,7 @@ class ConnectAttempt {
     // A timeout does not show a wrong style, since a server of another style would reject the unknown request.
     if (error instanceof ConnectionError && error.kind === "timeout") {
       const problem = `The server did not answer server/discover within ${startTimeoutMs} ms`;
-      throw error.with({ message: `${problem}; a slow server needs a longer \`startTimeoutMs\`` });
+      throw error.with({ message: problem, hint: slowStart("a slow server") });
     }
     this.#isUnsupported = final;
     if (final || error instanceof ConnectionError) throw error;

@@ -226,14 +226,15 @@ function accessError(url: URL, status: number, text: string, hasAuthorizer: bool
     const message = `${url.origin} does not accept the host ${url.host} (403): if it is a gateway, ${advice}`;
     return new ConnectionError("http", message, { mayHaveRun: false, status });
   }
-  const quoted = quote(text);
-  const advice = hasAuthorizer
+  const message = `${url.origin} refused access (${status}${quote(text)})`;
+  if (!hasAuthorizer && status === 401) {
+    const hint = { text: "set `auth` or an authorization header", flags: "set CATENARY_TOKEN or --header" };
+    return new ConnectionError("unauthorized", message, { mayHaveRun: false, status, hint });
+  }
+  const why = hasAuthorizer
     ? "the credentials were not accepted"
-    : status === 401
-      ? "set `auth` or an authorization header"
-      : "the caller, or its network address, is not allowed";
-  const message = `${url.origin} refused access (${status}${quoted}): ${advice}`;
-  return new ConnectionError("unauthorized", message, { mayHaveRun: false, status });
+    : "the caller, or its network address, is not allowed";
+  return new ConnectionError("unauthorized", `${message}: ${why}`, { mayHaveRun: false, status });
 }
 
 const MAX_QUOTE_LENGTH = 200;
