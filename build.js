@@ -210,6 +210,18 @@ function pruneDeclarations() {
   }
 }
 
+/** Writes the description of each option as its doc comment: declarations have it as a type (`Field` in src/core). */
+function documentOptions() {
+  for (const name of readdirSync("dist", { recursive: true }).filter((file) => file.endsWith(".d.ts"))) {
+    const text = readFileSync(join("dist", name), "utf8");
+    const documented = text.replace(
+      /^( *)((?:readonly )?\w+: .*?Field)<("(?:[^"\\]|\\.)+")(?=, )/gm,
+      (_all, indent, field, description) => `${indent}/** ${JSON.parse(description)} */\n${indent}${field}<string`,
+    );
+    if (documented !== text) writeFileSync(join("dist", name), documented);
+  }
+}
+
 const vendored = [];
 for (const part of parts) vendored.push(...packagesIn(await build(part)));
 for (const [file, code] of Object.entries(VENDORED)) vendored.push(...packagesIn(await vendor(file, code)));
@@ -220,6 +232,7 @@ execFileSync(process.execPath, [join(dirname(compiler), "bin/tsc"), "-p", "tscon
   stdio: "inherit",
 });
 pruneDeclarations();
+documentOptions();
 
 // Makes `npx catenary` work in this folder, as npm does where the package is installed.
 chmodSync("dist/cli/main.js", 0o755);

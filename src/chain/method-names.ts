@@ -1,7 +1,8 @@
 // The names of all methods, so that a misspelt method name in code or in a config is an error at startup instead of a
 // name that never matches.
 
-import { nearest, type OptionReader } from "../core/options.ts";
+import { refine, strings, type Field } from "../core/fields.ts";
+import { nearest } from "../core/options.ts";
 import { NEWEST_METHODS } from "../protocol/revisions/standard-methods.ts";
 
 export const REQUEST_NAMES: ReadonlySet<string> = new Set(NEWEST_METHODS.requests);
@@ -19,16 +20,16 @@ export function noSuchMethod(method: unknown, names: Iterable<string>): string {
   return `${JSON.stringify(method)} is not a method${hint}`;
 }
 
-/** The schema of an option that is a list of request methods. */
-export const METHODS_SCHEMA: Readonly<Record<string, unknown>> = {
-  type: "array",
-  items: { enum: NEWEST_METHODS.requests },
-};
-
-/** Reads an option that is a list of request methods. Throws if one does not exist. */
-export function methodsOption(read: OptionReader, name: string = "methods"): ReadonlySet<string> | undefined {
-  const methods = read.strings(name);
-  const wrong = methods?.find((method) => !REQUEST_NAMES.has(method));
-  if (wrong !== undefined) throw read.error(name, `has a wrong name: ${noSuchMethod(wrong, REQUEST_NAMES)}`);
-  return methods && new Set(methods);
+/** An option that is a list of request methods. */
+export function methodNames<const Description extends string>(
+  description: Description,
+): Field<Description, readonly string[]> {
+  return refine(
+    strings(description),
+    (methods, place) => {
+      const wrong = methods.find((method) => !REQUEST_NAMES.has(method));
+      if (wrong !== undefined) throw place.error(`has a wrong name: ${noSuchMethod(wrong, REQUEST_NAMES)}`);
+    },
+    { items: { enum: NEWEST_METHODS.requests } },
+  );
 }

@@ -4,7 +4,6 @@
 
 import { chain } from "../chain/chain.ts";
 import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
-import { MIDDLEWARE } from "../chain/middleware/registry.ts";
 import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
@@ -15,9 +14,9 @@ import { checkOptions } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { codeSandbox, createCodeMode, sandboxProblems } from "./live.ts";
 import { selectPart } from "./profiles.ts";
-import type { MiddlewareFactories } from "./readers.ts";
+import type { MiddlewareFactories, MiddlewareFactory } from "./readers.ts";
 import type { Config } from "./load.ts";
-import { middlewareFromModule, type MiddlewareEntry } from "./middleware.ts";
+import { MIDDLEWARE, middlewareFromModule, type MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./document.ts";
 import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
 import { createAuthorizer, type SignIn } from "./sign-in.ts";
@@ -224,7 +223,7 @@ async function buildGateway(
   before?: BuiltGateway,
 ): Promise<BuiltGateway> {
   const { middleware: more = [], upstream: create = upstream } = options;
-  const factories = new Map([...MIDDLEWARE, ...more]);
+  const factories = new Map<string, MiddlewareFactory>([...MIDDLEWARE, ...more]);
   const { onNoise, onStderr, onState, signIn } = options;
   const { messageBytes, depth, batch } = config.limits;
   const limits = defined({ messageBytes, depth, batch });
@@ -254,7 +253,7 @@ async function buildGateway(
       if (entry.kind === "module") return middlewareFromModule(entry);
       const factory = factories.get(entry.name);
       if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
-      return factory(entry.options, entry.folder, upstreamName, isShared);
+      return factory(entry.options, { folder: entry.folder, upstream: upstreamName, isShared });
     });
   }
 

@@ -1,7 +1,7 @@
 // catenary/config: loads and checks a config, and builds the gateway it describes.
 
-export type { MiddlewareFactories } from "./readers.ts";
-export type { MiddlewareFactory } from "../chain/middleware/registry.ts";
+export type { MiddlewareFactories, MiddlewareFactory } from "./readers.ts";
+export type { Place } from "../chain/define.ts";
 export type * from "../chain/index.ts";
 export type { Redirect } from "../auth/oauth/types.ts";
 export type { CodeModeOptions } from "../live/code-mode.ts";

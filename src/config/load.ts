@@ -5,7 +5,6 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
-import { MIDDLEWARE } from "../chain/middleware/registry.ts";
 import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -34,7 +33,7 @@ import {
   sandboxProblems,
   type CodeSettings,
 } from "./live.ts";
-import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import { MIDDLEWARE, MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
 import { reportSelfCalls, warnOfDefaultAddress } from "./self-calls.ts";
@@ -350,7 +349,7 @@ async function readConfig(
   const folder = baseFolder(file);
   const variables = new Variables(env, folder, problems);
   const readAll = async (): Promise<Config | undefined> => {
-    const middleware = new Map([...MIDDLEWARE, ...more]);
+    const middleware = new Map<string, read.MiddlewareFactory>([...MIDDLEWARE, ...more]);
     const context: read.ReadContext = { problems, variables, folder, middleware, files: [], ...about };
     const config = readRoot(new read.Cursor(context, root, ""), { path: file, text });
     await Promise.all(context.files.map(checkFile));

@@ -40,7 +40,7 @@ describe("a middleware", () => {
     ['[{"plain": 5}]', 5],
   ])("written as %s is created once with its options, and closed", async (chain, options) => {
     expect(await check(chain, { NAME: "plain" })).toEqual([]);
-    expect(plain.mock.calls).toEqual([[options, "/x"]]);
+    expect(plain.mock.calls).toEqual([[options, { folder: "/x" }]]);
     expect(close).toHaveBeenCalledOnce();
   });
 

@@ -3,9 +3,10 @@
 // it is checked.
 
 import { basename, extname } from "node:path";
-import { MIDDLEWARE, MIDDLEWARE_HELP } from "../chain/middleware/registry.ts";
+import { definedIn, optionsSchema } from "../chain/define.ts";
+import * as builtIn from "../chain/middleware/index.ts";
 import type { Middleware } from "../core/handler.ts";
-import { OptionError, type OptionsHelp } from "../core/options.ts";
+import { OptionError } from "../core/options.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
@@ -41,6 +42,9 @@ export interface ModuleMiddleware {
 
 /** A middleware in a config. */
 export type MiddlewareEntry = NamedMiddleware | ModuleMiddleware;
+
+/** The built-in middleware, by the names that a config uses. */
+export const MIDDLEWARE: ReturnType<typeof definedIn> = definedIn(builtIn);
 
 const MODULE_FIELDS = {
   use: read
@@ -89,28 +93,15 @@ function readOptions(cursor: read.Cursor, schema: unknown): unknown {
     const isNumber = isNumeric(schema) && String(cursor.value).includes("${") && /\d/.test(text ?? "");
     return isNumber && Number.isFinite(Number(text)) ? Number(text) : text;
   }
-  const { items, properties, additionalProperties } = isObject(schema) ? schema : {};
+  const { anyOf = [schema] } = isObject(schema) ? schema : {};
+  const form = (anyOf as readonly unknown[]).find((one) => isObject(one) && one["type"] === cursor.kind);
+  const { items, properties, additionalProperties } = isObject(form) ? form : {};
   if (cursor.kind === "array") return cursor.items().map((item) => readOptions(item, items));
   if (cursor.kind !== "object") return cursor.value;
   const known = isObject(properties) ? properties : {};
   return Object.fromEntries(
     cursor.members().map((member) => [member.name, readOptions(member, known[member.name] ?? additionalProperties)]),
   );
-}
-
-/** The schema of a built-in middleware's options. */
-function optionsSchema({ summary, options, required, alternative }: OptionsHelp): read.Schema {
-  const object = {
-    type: "object",
-    properties: mapEntries(
-      Object.fromEntries(Object.entries(options).filter(([, schema]) => schema !== "code only")),
-      withVariables,
-    ),
-    ...defined({ required }),
-    additionalProperties: false,
-  };
-  const forms = alternative === undefined ? object : { anyOf: [withVariables(alternative), object] };
-  return { description: summary, ...forms };
 }
 
 export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
@@ -124,7 +115,9 @@ export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
         minProperties: 1,
         maxProperties: 1,
         additionalProperties: false,
-        properties: Object.fromEntries([...MIDDLEWARE_HELP].map(([name, help]) => [name, optionsSchema(help)])),
+        properties: Object.fromEntries(
+          [...MIDDLEWARE].map(([name, { definition }]) => [name, withVariables(optionsSchema(definition))]),
+        ),
       },
       { $ref: "#/definitions/moduleMiddleware" },
     ],
@@ -186,12 +179,12 @@ function readNamed(
     problems.error(cursor.keyOffset, `There is no middleware ${shown}`, hint);
     return undefined;
   }
-  const { options: properties = {}, alternative } = MIDDLEWARE_HELP.get(name) ?? {};
-  const options = given && readOptions(given, given.kind === "object" ? { properties } : alternative);
+  const definition = MIDDLEWARE.get(name)?.definition;
+  const options = given && readOptions(given, definition && optionsSchema(definition));
   const { isPending, secrets } = read.scanStrings(given ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
   // again.
-  const problem = isPending ? undefined : checkByCreating(() => factory(options, folder));
+  const problem = isPending ? undefined : checkByCreating(() => factory(options, { folder }));
   if (problem === undefined) return { kind: "named", name, options, folder, position: cursor.position };
   const { offset } = findOption(given ?? cursor, problem.option);
   problems.error(offset, redact(problem.message, secrets));

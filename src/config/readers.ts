@@ -4,8 +4,9 @@
 
 import { resolve } from "node:path";
 import type { Node } from "jsonc-parser";
-import type { MiddlewareFactory } from "../chain/middleware/registry.ts";
+import type { Place } from "../chain/define.ts";
 import { homeFolder } from "../core/files.ts";
+import type { Middleware } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import type { KeyNode } from "./dialects.ts";
 import type { Position, Problems } from "./document.ts";
@@ -249,7 +250,10 @@ export function nearestKey(name: string, known: readonly string[]): string | und
   return name.length < 3 ? undefined : nearest(name, known, Math.min(Math.floor(name.length / 3), 2))[0];
 }
 
-/** The factories of middleware by name. A factory throws a TypeError if its options are wrong. */
+/** Creates middleware from the options in a config, which may be any JSON. Throws a TypeError if they are wrong. */
+export type MiddlewareFactory = (options?: unknown, place?: Place) => Middleware;
+
+/** The factories of middleware by name. */
 export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
 
 /** A path to check on disk once the whole config is read. */

@@ -2,7 +2,6 @@
 // fields that every entry may have; the others belong to the kind of the entry (kinds.ts). Keys of other clients have
 // been given our names before (dialects.ts).
 
-import { MIDDLEWARE } from "../chain/middleware/registry.ts";
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
 import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
@@ -29,7 +28,7 @@ import {
   url,
 } from "./kinds.ts";
 import { live, sandboxProblems } from "./live.ts";
-import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import { MIDDLEWARE, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
 import { openapi, programs } from "./tool-kinds.ts";
 import { createRedactor, type Secret } from "./variables.ts";

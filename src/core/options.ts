@@ -81,30 +81,6 @@ export class OptionError extends TypeError {
   }
 }
 
-/** A JSON Schema. */
-type Schema = Readonly<Record<string, unknown>>;
-
-/** What an editor shows for options in a config, beside the checks in code. */
-export interface OptionsHelp<Options = Readonly<Record<string, unknown>>> {
-  /** One sentence about their owner. */
-  readonly summary: string;
-  /** The schema of each option. An option that only code can set has none. */
-  readonly options: { readonly [Name in keyof Options]-?: Schema | "code only" };
-  /** The options that must be set. */
-  readonly required?: readonly (keyof Options)[];
-  /** What may be given instead of an object. */
-  readonly alternative?: Schema;
-}
-
-/** Schemas of what `OptionReader` reads. */
-export const OPTION_SCHEMAS: Readonly<Record<"ms" | "count" | "strings" | "stringMap" | "boolean", Schema>> = {
-  ms: { type: "number", exclusiveMinimum: 0, maximum: MAX_DELAY_MS },
-  count: { type: "integer", minimum: 1 },
-  strings: { type: "array", items: { type: "string", minLength: 1 } },
-  stringMap: { type: "object", additionalProperties: { type: "string", minLength: 1 } },
-  boolean: { type: "boolean" },
-};
-
 /** Reads options one by one and throws an OptionError that names the owner and the option. */
 export class OptionReader {
   readonly #owner: string;

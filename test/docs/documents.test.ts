@@ -5,7 +5,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { MIDDLEWARE } from "../../src/chain/middleware/registry.ts";
+import { MIDDLEWARE } from "../../src/config/middleware.ts";
 import { COMMANDS } from "../../src/cli/commands/index.ts";
 import { CLIENTS } from "../../src/config/clients.ts";
 import { EXIT } from "../../src/cli/command.ts";

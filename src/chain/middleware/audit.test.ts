@@ -125,7 +125,7 @@ it("writes only some methods, and also the start of a request", async () => {
 
 it("adds whole lines to a file that only its owner can read", async () => {
   const file = join(folder, "audit.jsonl");
-  const create = () => chain(audit({ file: "audit.jsonl" }, folder)).to(done);
+  const create = () => chain(audit({ file: "audit.jsonl" }, { folder })).to(done);
   const first = create();
   expect(existsSync(file)).toBe(false);
   const { context } = fakeContext();
@@ -209,8 +209,8 @@ it.skipIf(!existsSync("/dev/full"))("refuses requests while the disk is full", a
 
 it("opens no file if no request came, so that a check of a config leaves none", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
-  await audit({ file: "audit.jsonl" }, folder).close?.();
-  await audit({ file: "missing/audit.jsonl" }, folder).close?.();
+  await audit({ file: "audit.jsonl" }, { folder }).close?.();
+  await audit({ file: "missing/audit.jsonl" }, { folder }).close?.();
   expect(await readdir(folder)).toEqual([]);
   expect(warn).not.toHaveBeenCalled();
 });

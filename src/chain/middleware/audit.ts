@@ -9,53 +9,36 @@ import { dirname, resolve } from "node:path";
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, choice, field, func, requiredInConfig, string, type OptionsOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
-import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
+import { methodNames } from "../method-names.ts";
 import { readRef } from "../result-items.ts";
 import { jsonOf, publicUri } from "./log.ts";
 
-/** Options of `audit()`. */
-export interface AuditOptions {
-  /** The path of the file. It is created, readable only for its owner, if it does not exist. */
-  readonly file?: string | undefined;
+const OPTIONS = {
+  file: requiredInConfig(string("The path of the file; relative to this config.")),
   /** Gets each line, without a line break, instead of a file. The result waits for its promise. */
-  readonly write?: ((line: string) => void | Promise<void>) | undefined;
-  /** Only requests of these methods are written. Default: all. */
-  readonly methods?: readonly string[] | undefined;
-  /**
-   * Also writes arguments (true), or only a hash of them. What has the name or the shape of a secret is replaced; other
-   * secrets are not. Default: false.
-   */
-  readonly arguments?: boolean | "hash" | undefined;
-  /** Also writes a line before a request is passed on, so that a crash cannot hide it. Default: false. */
-  readonly start?: boolean | undefined;
-  /** What happens if lines cannot be written: further requests are refused, or one warning. Default: `refuse`. */
-  readonly onFailure?: "refuse" | "warn" | undefined;
-}
-
-export const AUDIT: OptionsHelp<AuditOptions> = {
-  summary: "Writes who called what, when and with what outcome, as lines of JSON.",
-  options: {
-    file: { type: "string", minLength: 1, description: "The path of the file; relative to this config." },
-    write: "code only",
-    methods: { ...METHODS_SCHEMA, description: "Only requests of these methods are written. Default: all." },
-    arguments: {
-      enum: [true, false, "hash"],
-      description:
-        "Also writes arguments, without secrets that are recognized, or only a hash of them. Default: false.",
-    },
-    start: { ...OPTION_SCHEMAS.boolean, description: "Also writes a line before a request is passed on." },
-    onFailure: {
-      enum: ["refuse", "warn"],
-      description: "If lines cannot be written: further requests are refused, or one warning. Default: refuse.",
-    },
-  },
-  required: ["file"],
+  write: func<(line: string) => void | Promise<void>>(),
+  methods: methodNames("Only requests of these methods are written. Default: all."),
+  arguments: field(
+    "Also writes arguments, without secrets that are recognized, or only a hash of them. Default: false.",
+    { enum: [true, false, "hash"] },
+    'true, false or "hash"',
+    (value): value is boolean | "hash" => typeof value === "boolean" || value === "hash",
+  ),
+  start: boolean("Also writes a line before a request is passed on."),
+  onFailure: choice("If lines cannot be written: further requests are refused, or one warning. Default: refuse.", [
+    "refuse",
+    "warn",
+  ]),
 };
+
+/** Options of `audit()`. */
+export type AuditOptions = OptionsOf<typeof OPTIONS>;
 
 /** Longer names of callers and items are cut. */
 const MAX_TEXT = 500;
@@ -68,17 +51,19 @@ const MAX_ARGUMENTS = 65_536;
  * @example
  * audit({ file: "audit.jsonl" })
  */
-export function audit(options: AuditOptions, folder: string = ""): Middleware {
-  const read = new OptionReader("audit", options, Object.keys(AUDIT.options));
-  const path = read.string("file");
-  const write = read.function("write") as AuditOptions["write"];
-  if ((path === undefined) === (write === undefined)) throw read.error("file", "is required: the path of the file");
-  const methods = methodsOption(read);
-  const given = read.any("arguments") ?? false;
-  if (typeof given !== "boolean" && given !== "hash") throw read.error("arguments", 'must be true, false or "hash"');
-  const start = read.boolean("start") ?? false;
-  const refuses = (read.choice("onFailure", ["refuse", "warn"]) ?? "refuse") === "refuse";
-  const sink = path === undefined ? { write: write ?? (() => undefined) } : new AuditFile(resolve(folder, path));
+export const audit: DefinedMiddleware<[options: AuditOptions]> = define({
+  name: "audit",
+  summary: "Writes who called what, when and with what outcome, as lines of JSON.",
+  options: OPTIONS,
+  middleware: createAudit,
+});
+
+function createAudit(options: AuditOptions, { folder, error }: DefinitionPlace): Middleware {
+  const { file, write, arguments: given = false, start = false } = options;
+  const methods = options.methods && new Set(options.methods);
+  const refuses = options.onFailure !== "warn";
+  if ((file === undefined) === (write === undefined)) throw error("file", "is required: the path of the file");
+  const sink = file === undefined ? { write: write ?? (() => undefined) } : new AuditFile(resolve(folder, file));
   const lines = new Lines(sink, refuses);
   const run = async (request: Request, context: Context, next: Handler): Promise<Result> => {
     const begun = performance.now();

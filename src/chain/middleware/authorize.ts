@@ -4,27 +4,28 @@
 
 import { permits, scopesProblem } from "../../protocol/caller.ts";
 import type { Caller, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, choice, func, listOf, refine, strings, type OptionsOf } from "../../core/fields.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { CACHEABLE, LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { hideItems, matchesGlob, nameMatcher, type HideOptions, type IsVisible, type NameMatcher } from "./filter.ts";
 
+/** A rule matches if all its conditions do; without conditions, it matches everything. */
+const RULE = {
+  allow: boolean("What a match means. Default: true."),
+  callers: strings("The identities of callers; `*` matches any characters."),
+  scopes: refine(strings("The caller must have all of these scopes."), (scopes, place) => {
+    const problem = scopesProblem(scopes);
+    if (problem !== undefined) throw place.error(problem);
+  }),
+  tools: strings("Names of tools; `*` matches any characters."),
+  prompts: strings("Names of prompts; `*` matches any characters."),
+  resources: strings("URIs of resources, and URI templates; `*` matches any characters."),
+};
+
 /** A rule of `authorize()`. It matches if all its conditions do; without conditions, it matches everything. */
-export interface AuthorizeRule {
-  /** What a match means. Default: true. */
-  readonly allow?: boolean | undefined;
-  /** The authenticated identities of callers; `*` matches any characters. Callers without an identity never match. */
-  readonly callers?: readonly string[] | undefined;
-  /** The caller must have all of these scopes. */
-  readonly scopes?: readonly string[] | undefined;
-  /** Names of tools; `*` matches any characters. If a rule names items, it does not match items of other kinds. */
-  readonly tools?: readonly string[] | undefined;
-  /** Names of prompts. */
-  readonly prompts?: readonly string[] | undefined;
-  /** URIs of resources, and URI templates. */
-  readonly resources?: readonly string[] | undefined;
-}
+export type AuthorizeRule = OptionsOf<typeof RULE>;
 
 /** What a caller wants to use. */
 export interface AuthorizedItem {
@@ -33,42 +34,16 @@ export interface AuthorizedItem {
   readonly name: string;
 }
 
-/** Options of `authorize()`. */
-export interface AuthorizeOptions {
-  /** The first rule that matches decides. */
-  readonly rules?: readonly AuthorizeRule[] | undefined;
-  /** What no rule matches. Default: `deny`. */
-  readonly default?: "allow" | "deny" | undefined;
+const OPTIONS = {
+  rules: listOf("The first rule that matches decides.", RULE),
+  default: choice("What no rule matches. Default: deny.", ["allow", "deny"]),
   /** Decides about what no rule matches, instead of `default`. */
-  readonly decide?: ((caller: Caller, item: AuthorizedItem) => boolean | Promise<boolean>) | undefined;
-  /** Whether a refused call says that it was refused. Default: false, it fails as if the item did not exist. */
-  readonly tell?: boolean | undefined;
-}
-
-const STRINGS = OPTION_SCHEMAS.strings;
-
-const RULE: OptionsHelp<AuthorizeRule>["options"] = {
-  allow: { ...OPTION_SCHEMAS.boolean, description: "What a match means. Default: true." },
-  callers: { ...STRINGS, description: "The identities of callers; `*` matches any characters." },
-  scopes: { ...STRINGS, description: "The caller must have all of these scopes." },
-  tools: { ...STRINGS, description: "Names of tools; `*` matches any characters." },
-  prompts: { ...STRINGS, description: "Names of prompts; `*` matches any characters." },
-  resources: { ...STRINGS, description: "URIs of resources, and URI templates; `*` matches any characters." },
+  decide: func<(caller: Caller, item: AuthorizedItem) => boolean | Promise<boolean>>(),
+  tell: boolean("Whether a refused call says so. Default: false."),
 };
 
-export const AUTHORIZE: OptionsHelp<AuthorizeOptions> = {
-  summary: "Decides which caller may use which tools, prompts and resources.",
-  options: {
-    rules: {
-      type: "array",
-      items: { type: "object", properties: RULE, additionalProperties: false },
-      description: "The first rule that matches decides.",
-    },
-    default: { enum: ["allow", "deny"], description: "What no rule matches. Default: deny." },
-    decide: "code only",
-    tell: { ...OPTION_SCHEMAS.boolean, description: "Whether a refused call says so. Default: false." },
-  },
-};
+/** Options of `authorize()`. */
+export type AuthorizeOptions = OptionsOf<typeof OPTIONS>;
 
 interface Rule {
   readonly allow: boolean;
@@ -86,15 +61,20 @@ const KINDS = { tools: "tool", prompts: "prompt", resources: "resource" } as con
  * @example
  * authorize({ rules: [{ callers: ["ada"] }, { tools: ["read_*"] }] })
  */
-export function authorize(options: AuthorizeOptions): Middleware {
-  const read = new OptionReader("authorize", options, Object.keys(AUTHORIZE.options));
-  const rules = read.innerList("rules", Object.keys(RULE)).map(readRule);
-  const decide = read.function("decide") as AuthorizeOptions["decide"];
-  const byDefault = read.choice("default", ["allow", "deny"]);
-  const tell = read.boolean("tell") ?? false;
-  if (read.any("rules") === undefined && decide === undefined) throw read.error("rules", "is required");
-  if (decide !== undefined && byDefault !== undefined) throw read.error("default", "and `decide` exclude each other");
-  const dependsOnCaller = decide !== undefined || read.innerList("rules", Object.keys(RULE)).some(isAboutCallers);
+export const authorize: DefinedMiddleware<[options: AuthorizeOptions]> = define({
+  name: "authorize",
+  summary: "Decides which caller may use which tools, prompts and resources.",
+  options: OPTIONS,
+  middleware: createAuthorize,
+});
+
+function createAuthorize(options: AuthorizeOptions, { error }: DefinitionPlace): Middleware {
+  const { decide, default: byDefault, tell = false } = options;
+  if (options.rules === undefined && decide === undefined) throw error("rules", "is required");
+  if (decide !== undefined && byDefault !== undefined) throw error("default", "and `decide` exclude each other");
+  const rules = (options.rules ?? []).map(readRule);
+  const dependsOnCaller =
+    decide !== undefined || options.rules?.some(({ callers, scopes }) => (callers ?? scopes) !== undefined) === true;
   // Only refusals count for the names that items have at the upstreams.
   const knowsNames = rules.every(({ allow }) => allow);
   const isOpen = decide !== undefined || byDefault === "allow";
@@ -133,17 +113,9 @@ function rulingOf(
   return undefined;
 }
 
-function isAboutCallers(rule: OptionReader): boolean {
-  return rule.any("callers") !== undefined || rule.any("scopes") !== undefined;
-}
-
-function readRule(read: OptionReader): Rule {
-  const allow = read.boolean("allow") ?? true;
-  const callers = read.strings("callers");
-  const scopes = read.strings("scopes");
-  const problem = scopes && scopesProblem(scopes);
-  if (problem !== undefined) throw read.error("scopes", problem);
-  const named = LIST_CAPABILITIES.map((capability) => [capability, read.strings(capability)] as const);
+function readRule(rule: AuthorizeRule): Rule {
+  const { allow = true, callers, scopes } = rule;
+  const named = LIST_CAPABILITIES.map((capability) => [capability, rule[capability]] as const);
   const namesNone = named.every(([, globs]) => globs === undefined);
   const matches = Object.fromEntries(
     named.map(([capability, globs]) => {

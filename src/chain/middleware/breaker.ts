@@ -6,40 +6,24 @@ import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, choice, count, ms, type OptionsOf } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { isNoAnswer } from "../router/failures.ts";
 
-/** Options of `breaker()`. */
-export interface BreakerOptions {
-  /** After how many failures in a row calls are refused. Default: 5. */
-  readonly failures?: number | undefined;
-  /** For how many milliseconds calls are refused. Default: 30,000. */
-  readonly openMs?: number | undefined;
-  /** Failures are counted for each upstream, or for each tool. Default: `upstream`. */
-  readonly by?: "upstream" | "tool" | undefined;
-  /** Whether a tool result with `isError` is a failure too. Default: false. */
-  readonly toolErrors?: boolean | undefined;
-}
-
-export const BREAKER: OptionsHelp<BreakerOptions> = {
-  summary: "Refuses calls for a while after an upstream did not answer several times in a row.",
-  options: {
-    failures: { ...OPTION_SCHEMAS.count, description: "After how many failures in a row. Default: 5." },
-    openMs: { ...OPTION_SCHEMAS.ms, description: "For how long calls are refused. Default: 30,000." },
-    by: { enum: ["upstream", "tool"], description: "What failures are counted for. Default: upstream." },
-    toolErrors: {
-      ...OPTION_SCHEMAS.boolean,
-      description: "Whether a result with isError is a failure. Default: false.",
-    },
-  },
+const OPTIONS = {
+  failures: count("After how many failures in a row. Default: 5."),
+  openMs: ms("For how long calls are refused. Default: 30,000."),
+  by: choice("What failures are counted for. Default: upstream.", ["upstream", "tool"]),
+  toolErrors: boolean("Whether a result with isError is a failure. Default: false."),
 };
 
+/** Options of `breaker()`. */
+export type BreakerOptions = OptionsOf<typeof OPTIONS>;
+
 const NAME = "breaker";
-const FAILURES = 5;
-const OPEN_MS = 30_000;
 const MAX_CIRCUITS = 1_000;
 
 /**
@@ -48,11 +32,16 @@ const MAX_CIRCUITS = 1_000;
  * @example
  * breaker({ failures: 3, openMs: 10_000 })
  */
-export function breaker(options: BreakerOptions = {}): Middleware {
-  const read = new OptionReader(NAME, options, Object.keys(BREAKER.options));
-  const circuits = new Circuits(read.count("failures") ?? FAILURES, read.ms("openMs") ?? OPEN_MS);
-  const byTool = (read.choice("by", ["upstream", "tool"]) ?? "upstream") === "tool";
-  const toolErrors = read.boolean("toolErrors") ?? false;
+export const breaker: DefinedMiddleware<[options?: BreakerOptions]> = define({
+  name: NAME,
+  summary: "Refuses calls for a while after an upstream did not answer several times in a row.",
+  options: OPTIONS,
+  middleware: createBreaker,
+});
+
+function createBreaker({ failures = 5, openMs = 30_000, by, toolErrors = false }: BreakerOptions): Middleware {
+  const circuits = new Circuits(failures, openMs);
+  const byTool = by === "tool";
   return trusted(function breaker(request, context, next) {
     const { method } = request;
     if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);

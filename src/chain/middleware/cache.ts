@@ -6,64 +6,37 @@
 import { abortable, deferred } from "../../core/async.ts";
 import { copyContext, isCancelled } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, count, mapOf, ms, object, required, type OptionsOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze } from "../../core/values.ts";
-import { CACHEABLE, UNAVAILABLE } from "../../protocol/lists.ts";
+import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/base.ts";
 import { Cache } from "../../protocol/result-cache.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { CallerTools, viewKey } from "../caller-tools.ts";
 import { LISTS_BY_METHOD, NAMING_PARAMS } from "../result-items.ts";
 import { matchesGlob } from "./filter.ts";
 
-/** For how long results are kept, and for whom. */
-export interface CacheRule {
-  /** For how many milliseconds, whatever the server says. */
-  readonly ttlMs: number;
-  /** Whether all callers of one part of the gateway (a profile) get the same result. Default: false. */
-  readonly public?: boolean | undefined;
-}
-
-/** Options of `cache()`. In the names, `*` matches any characters. The first rule that matches counts. */
-export interface CacheOptions {
-  /** Results of tools, by their names. A name with `*` counts only for tools that declare themselves read-only. */
-  readonly tools?: Readonly<Record<string, CacheRule>> | undefined;
-  /** Prompts by their names. */
-  readonly prompts?: Readonly<Record<string, CacheRule>> | undefined;
-  /** Contents of resources, by URI. */
-  readonly resources?: Readonly<Record<string, CacheRule>> | undefined;
-  /** All lists. */
-  readonly lists?: CacheRule | undefined;
-  /** How many results are kept at most. Default: 1,000. */
-  readonly maxEntries?: number | undefined;
-  /** The size of all results together, in characters of JSON. Default: 16 MiB. */
-  readonly maxBytes?: number | undefined;
-}
-
 const RULE = {
-  type: "object",
-  properties: {
-    ttlMs: { ...OPTION_SCHEMAS.ms, description: "For how many milliseconds results are kept." },
-    public: { ...OPTION_SCHEMAS.boolean, description: "Whether all callers get the same result. Default: false." },
-  },
-  required: ["ttlMs"],
-  additionalProperties: false,
-} as const;
-const RULES = { type: "object", additionalProperties: RULE } as const;
-
-export const CACHE: OptionsHelp<CacheOptions> = {
-  summary: "Answers lists, reads and calls with results that were given before.",
-  options: {
-    tools: { ...RULES, description: "Results of tools, by name; `*` matches any characters." },
-    prompts: { ...RULES, description: "Prompts, by name." },
-    resources: { ...RULES, description: "Contents of resources, by URI." },
-    lists: { ...RULE, description: "For how long all lists are kept." },
-    maxEntries: { ...OPTION_SCHEMAS.count, description: "How many results are kept. Default: 1,000." },
-    maxBytes: { ...OPTION_SCHEMAS.count, description: "The size of all results together. Default: 16 MiB." },
-  },
+  ttlMs: required("for how many milliseconds results are kept", ms("For how many milliseconds results are kept.")),
+  public: boolean("Whether all callers get the same result. Default: false."),
 };
 
-const MAX_ENTRIES = 1_000;
+/** For how long results are kept, and for whom. */
+export type CacheRule = OptionsOf<typeof RULE>;
+
+const OPTIONS = {
+  tools: mapOf("Results of tools, by name; `*` matches any characters.", RULE),
+  prompts: mapOf("Prompts, by name.", RULE),
+  resources: mapOf("Contents of resources, by URI.", RULE),
+  lists: object("For how long all lists are kept.", RULE),
+  maxEntries: count("How many results are kept. Default: 1,000."),
+  maxBytes: count("The size of all results together. Default: 16 MiB."),
+};
+
+/** Options of `cache()`. In the names, `*` matches any characters. The first rule that matches counts. */
+export type CacheOptions = OptionsOf<typeof OPTIONS>;
+
 const MAX_BYTES = 16 * 1024 * 1024;
 /** A longer request is replaced with a digest in the key. */
 const MAX_KEY_LENGTH = 500;
@@ -80,16 +53,27 @@ interface Rule {
  * @example
  * cache({ tools: { "weather*": { ttlMs: 60_000 } } })
  */
-export function cache(options: CacheOptions = {}): Middleware {
-  const read = new OptionReader("cache", options, Object.keys(CACHE.options));
-  const lists = read.any("lists") === undefined ? undefined : readRule("*", read.inner("lists", ["ttlMs", "public"]));
+export const cache: DefinedMiddleware<[options?: CacheOptions]> = define({
+  name: "cache",
+  summary: "Answers lists, reads and calls with results that were given before.",
+  options: OPTIONS,
+  middleware: createCache,
+});
+
+function createCache({
+  lists: listRule,
+  maxEntries = 1_000,
+  maxBytes = MAX_BYTES,
+  ...byName
+}: CacheOptions): Middleware {
+  const lists = listRule && readRule("*", listRule);
   const rules = new Map(
-    (["tools", "prompts", "resources"] as const).map((kind) => [
+    LIST_CAPABILITIES.map((kind) => [
       kind,
-      read.entries(kind, ["ttlMs", "public"]).map(([glob, entry]) => readRule(glob, entry)),
+      Object.entries(byName[kind] ?? {}).map(([glob, rule]) => readRule(glob, rule)),
     ]),
   );
-  const results = new CachedResults(read.count("maxEntries") ?? MAX_ENTRIES, read.count("maxBytes") ?? MAX_BYTES);
+  const results = new CachedResults(maxEntries, maxBytes);
   const ruleFor = ({ method, params }: Request): Rule | undefined => {
     if (LISTS_BY_METHOD.has(method)) return lists;
     const naming = NAMING_PARAMS.get(method);
@@ -107,10 +91,8 @@ export function cache(options: CacheOptions = {}): Middleware {
   };
 }
 
-function readRule(glob: string, entry: OptionReader): Rule {
-  const ttlMs = entry.ms("ttlMs");
-  if (ttlMs === undefined) throw entry.error("ttlMs", "is required: for how many milliseconds results are kept");
-  return { glob, ttlMs, isPublic: entry.boolean("public") ?? false };
+function readRule(glob: string, { ttlMs, public: isPublic = false }: CacheRule): Rule {
+  return { glob, ttlMs, isPublic };
 }
 
 /** The answer to a question of the server, a call that must become a task, or a notification. */

@@ -5,45 +5,25 @@
 import { copyContext } from "../../core/cancel.ts";
 import { forwardAbort, Semaphore } from "../../core/async.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { choice, count, ms, required, type OptionsOf } from "../../core/fields.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
+import { methodNames } from "../method-names.ts";
+
+const OPTIONS = {
+  calls: required("how many calls may run at once", count("How many calls may run at once.")),
+  by: choice("One limit for each caller, each tool, or all. Default: caller.", ["caller", "tool", "all"]),
+  queue: count("How many calls may wait at each limit. Default: 100.", 0),
+  waitMs: ms("How long a call may wait. Default: 30,000."),
+  methods: methodNames("The methods that count as calls."),
+};
 
 /** Options of `concurrency()`. */
-export interface ConcurrencyOptions {
-  /** How many calls may run at once. */
-  readonly calls: number;
-  /** One limit for each caller, one for each tool, or one for all calls. Default: `caller`. */
-  readonly by?: "caller" | "tool" | "all" | undefined;
-  /** How many calls may wait at each limit. Default: 100. With 0, a call over the limit is refused at once. */
-  readonly queue?: number | undefined;
-  /** How many milliseconds a call may wait. Default: 30,000. */
-  readonly waitMs?: number | undefined;
-  /** The methods that count as calls. Default: tools/call, prompts/get, resources/read and completion/complete. */
-  readonly methods?: readonly string[] | undefined;
-}
-
-export const CONCURRENCY: OptionsHelp<ConcurrencyOptions> = {
-  summary: "Limits how many calls run at once. Further calls wait.",
-  options: {
-    calls: { ...OPTION_SCHEMAS.count, description: "How many calls may run at once." },
-    by: {
-      enum: ["caller", "tool", "all"],
-      description: "One limit for each caller, each tool, or all. Default: caller.",
-    },
-    queue: { type: "integer", minimum: 0, description: "How many calls may wait at each limit. Default: 100." },
-    waitMs: { ...OPTION_SCHEMAS.ms, description: "How long a call may wait. Default: 30,000." },
-    methods: { ...METHODS_SCHEMA, description: "The methods that count as calls." },
-  },
-  required: ["calls"],
-  alternative: { ...OPTION_SCHEMAS.count, description: "How many calls of one caller may run at once." },
-};
+export type ConcurrencyOptions = OptionsOf<typeof OPTIONS>;
 
 const LISTEN = "subscriptions/listen";
 const COUNTED: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read", "completion/complete"]);
-const QUEUE = 100;
-const WAIT_MS = 30_000;
 /** So many limits are kept while no call uses them, so that the next one need not create it. */
 const MAX_UNUSED = 100;
 
@@ -53,16 +33,22 @@ const MAX_UNUSED = 100;
  * @example
  * concurrency({ calls: 4, by: "tool" })
  */
-export function concurrency(options: number | ConcurrencyOptions): Middleware {
-  const given = typeof options === "number" ? { calls: options } : options;
-  const read = new OptionReader("concurrency", given, Object.keys(CONCURRENCY.options), "", "a number of calls, or ");
-  const calls = read.count("calls");
-  if (calls === undefined) throw read.error("calls", "is required: how many calls may run at once");
-  const by = read.choice("by", ["caller", "tool", "all"]) ?? "caller";
-  const queue = read.count("queue", 0) ?? QUEUE;
-  const waitMs = read.ms("waitMs") ?? WAIT_MS;
-  const methods = methodsOption(read) ?? COUNTED;
-  if (methods.has(LISTEN)) throw read.error("methods", `must not have ${LISTEN}: subscriptions have no end`);
+export const concurrency: DefinedMiddleware<[options: number | ConcurrencyOptions]> = define({
+  name: "concurrency",
+  summary: "Limits how many calls run at once. Further calls wait.",
+  options: OPTIONS,
+  alternative: {
+    option: "calls",
+    what: "a number of calls",
+    description: "How many calls of one caller may run at once.",
+  },
+  middleware: createConcurrency,
+});
+
+function createConcurrency(options: ConcurrencyOptions, { error }: DefinitionPlace): Middleware {
+  const { calls, by = "caller", queue = 100, waitMs = 30_000 } = options;
+  const methods = options.methods === undefined ? COUNTED : new Set(options.methods);
+  if (methods.has(LISTEN)) throw error("methods", `must not have ${LISTEN}: subscriptions have no end`);
   const limits = new Map<string, Limit>();
   const keyOf = KEYS[by];
   return trusted(function concurrency(request, context, next) {

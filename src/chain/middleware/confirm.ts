@@ -4,45 +4,29 @@
 // with the same call.
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, choice, count, either, strings, type OptionsOf } from "../../core/fields.ts";
 import { globMatcher, sanitize } from "../../core/text.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { CallerTools } from "../caller-tools.ts";
 
-/** Options of `confirm()`. */
-export interface ConfirmOptions {
-  /** The names of tools that need consent, also with the prefix of a server. `*` matches any characters. Default: all. */
-  readonly tools?: readonly string[] | undefined;
-  /** Of these, only tools that may destroy something, or all. Default: `destructive`. */
-  readonly only?: "destructive" | "all" | undefined;
-  /**
-   * Whether the question shows the arguments, cut to 500 characters or to this number. Those whose names look like
-   * secrets are left out. Default: true.
-   */
-  readonly arguments?: boolean | number | undefined;
-  /** What happens to a call whose caller cannot be asked. Default: `refuse`. */
-  readonly unasked?: "refuse" | "allow" | undefined;
-}
-
-export const CONFIRM: OptionsHelp<ConfirmOptions> = {
-  summary: "Asks the caller before a tool runs that may destroy something.",
-  options: {
-    tools: {
-      ...OPTION_SCHEMAS.strings,
-      description: "Tools that need consent; `*` matches any characters. Default: all.",
-    },
-    only: { enum: ["destructive", "all"], description: "Only tools that may destroy something. Default: destructive." },
-    arguments: {
-      oneOf: [OPTION_SCHEMAS.boolean, OPTION_SCHEMAS.count],
-      description: "Whether the question shows the arguments, and how many characters. Default: 500.",
-    },
-    unasked: { enum: ["refuse", "allow"], description: "What happens if the caller cannot be asked. Default: refuse." },
-  },
+const OPTIONS = {
+  tools: strings("Tools that need consent; `*` matches any characters. Default: all."),
+  only: choice("Only tools that may destroy something. Default: destructive.", ["destructive", "all"]),
+  arguments: either(
+    "Whether the question shows the arguments, and how many characters. Default: 500.",
+    boolean(""),
+    count(""),
+  ),
+  unasked: choice("What happens if the caller cannot be asked. Default: refuse.", ["refuse", "allow"]),
 };
+
+/** Options of `confirm()`. */
+export type ConfirmOptions = OptionsOf<typeof OPTIONS>;
 
 const NAME = "confirm";
 const ARGUMENTS_LENGTH = 500;
@@ -54,13 +38,18 @@ const NAME_LENGTH = 200;
  * @example
  * confirm({ tools: ["delete_*"], only: "all" })
  */
-export function confirm(options: ConfirmOptions = {}): Middleware {
-  const read = new OptionReader(NAME, options, Object.keys(CONFIRM.options));
-  const concerns = read.strings("tools")?.flatMap(matchersOf);
-  const isAll = read.choice("only", ["destructive", "all"]) === "all";
-  const allowsUnasked = read.choice("unasked", ["refuse", "allow"]) === "allow";
-  const shown = read.any("arguments") ?? true;
-  const maxLength = typeof shown === "boolean" ? (shown ? ARGUMENTS_LENGTH : 0) : (read.count("arguments") ?? 0);
+export const confirm: DefinedMiddleware<[options?: ConfirmOptions]> = define({
+  name: NAME,
+  summary: "Asks the caller before a tool runs that may destroy something.",
+  options: OPTIONS,
+  middleware: createConfirm,
+});
+
+function createConfirm({ tools: globs, only, arguments: shown = true, unasked }: ConfirmOptions): Middleware {
+  const concerns = globs?.flatMap(matchersOf);
+  const isAll = only === "all";
+  const allowsUnasked = unasked === "allow";
+  const maxLength = typeof shown === "number" ? shown : shown ? ARGUMENTS_LENGTH : 0;
   const tools = new CallerTools();
   const list = async (request: Request, context: Context, next: Handler): Promise<Result> => {
     const result = await next(request, context);

@@ -7,7 +7,7 @@ import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { object, strings, type OptionsOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
   LIST_CAPABILITIES,
@@ -18,6 +18,7 @@ import {
   UPSTREAM,
 } from "../../protocol/lists.ts";
 import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import {
   LISTS_BY_METHOD,
   mapItems,
@@ -30,45 +31,22 @@ import {
 
 export { matchesGlob };
 
-/** In both lists, `*` matches any characters. */
-export interface FilterRule {
-  /** The names to show. Default: all. */
-  readonly only?: readonly string[] | undefined;
-  /**
-   * The names to hide, as callers see them or as they are at an upstream (`delete` hides `notes_delete` if that is the
-   * tool `delete` of `notes`). For URIs, also hides other spellings, and the URIs that a URI template matches. `file:`
-   * URIs are compared without regard to case, since the disk of the upstream may ignore it.
-   */
-  readonly not?: readonly string[] | undefined;
-}
+const RULE = {
+  only: strings("The names to show; `*` matches any characters. Default: all."),
+  not: strings("The names to hide."),
+};
+
+/** Which names to show, or to hide. */
+export type FilterRule = OptionsOf<typeof RULE>;
+
+const OPTIONS = {
+  tools: object("Tools by their names.", RULE),
+  prompts: object("Prompts by their names.", RULE),
+  resources: object("Resources by their URI, templates by their URI template.", RULE),
+};
 
 /** Options of `filter()`: a rule for each kind of item. A kind without a rule is shown whole. */
-export interface FilterOptions {
-  /** Tools by their names. */
-  readonly tools?: FilterRule | undefined;
-  /** Prompts by their names. */
-  readonly prompts?: FilterRule | undefined;
-  /** Resources by their URI, templates by their URI template. */
-  readonly resources?: FilterRule | undefined;
-}
-
-const RULE = {
-  type: "object",
-  properties: {
-    only: { ...OPTION_SCHEMAS.strings, description: "The names to show; `*` matches any characters. Default: all." },
-    not: { ...OPTION_SCHEMAS.strings, description: "The names to hide." },
-  },
-  additionalProperties: false,
-} as const;
-
-export const FILTER: OptionsHelp<FilterOptions> = {
-  summary: "Hides tools, prompts and resources. A call of a hidden one fails as if it did not exist.",
-  options: {
-    tools: { ...RULE, description: "Tools by their names." },
-    prompts: { ...RULE, description: "Prompts by their names." },
-    resources: { ...RULE, description: "Resources by their URI, templates by their URI template." },
-  },
-};
+export type FilterOptions = OptionsOf<typeof OPTIONS>;
 
 /** `own`: other names of the item, such as those at the upstreams. */
 export type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
@@ -89,19 +67,25 @@ export interface HideOptions {
  * @example
  * filter({ tools: { not: ["delete*"] } })
  */
-export function filter(options: FilterOptions): Middleware {
-  const read = new OptionReader("filter", options, LIST_CAPABILITIES);
-  if (options === undefined || LIST_CAPABILITIES.every((capability) => read.any(capability) === undefined)) {
-    throw read.error("", "must have a rule for `tools`, `prompts` or `resources`");
+export const filter: DefinedMiddleware<[options: FilterOptions]> = define({
+  name: "filter",
+  summary: "Hides tools, prompts and resources. A call of a hidden one fails as if it did not exist.",
+  options: OPTIONS,
+  middleware: createFilter,
+});
+
+function createFilter(options: FilterOptions, { error }: DefinitionPlace): Middleware {
+  if (LIST_CAPABILITIES.every((capability) => options[capability] === undefined)) {
+    throw error("", "must have a rule for `tools`, `prompts` or `resources`");
   }
   const rules = Object.fromEntries(
-    LIST_CAPABILITIES.map((capability) => [
-      capability,
-      readRule(capability, read.inner(capability, Object.keys(RULE.properties))),
-    ]),
+    LIST_CAPABILITIES.map((capability) => {
+      const { only, not = [] } = options[capability] ?? {};
+      return [capability, nameMatcher(capability, only, not)];
+    }),
   );
   const isVisible: IsVisible = (capability, name, own) => rules[capability]?.(name, own) !== false;
-  const hasToolRule = read.any("tools") !== undefined;
+  const hasToolRule = options.tools !== undefined;
   return function filter(request, context, next) {
     return hasToolRule || request.method !== "tools/call"
       ? hideItems(request, context, next, isVisible)
@@ -127,10 +111,6 @@ export function filterUpstream(options: FilterOptions, handler: Handler, labelle
   ) as Record<ListCapability, (name: string) => boolean>;
   const isVisible: IsVisible = (capability, name) => rules[capability](name);
   return (request, context) => hideItems(request, context, handler, isVisible);
-}
-
-function readRule(capability: ListCapability, rule: OptionReader): NameMatcher {
-  return nameMatcher(capability, rule.strings("only"), rule.strings("not") ?? []);
 }
 
 /** Answers a request as if there were only the visible items. */

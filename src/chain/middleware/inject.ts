@@ -5,11 +5,12 @@
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { mapOf, record, refine, stringMap, type Field, type OptionsOf } from "../../core/fields.ts";
 import { hiderOf } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError, redactConnectionError } from "../../protocol/errors.ts";
 import { LISTS } from "../../protocol/lists.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { mapItems } from "../result-items.ts";
 import { isSettable } from "../upstream/options.ts";
 import { matchesGlob } from "./filter.ts";
@@ -17,39 +18,31 @@ import { matchesGlob } from "./filter.ts";
 type Fields = { readonly [key: string]: unknown };
 type Headers = Readonly<Record<string, string>>;
 
-/** What to add to the calls of a tool. */
-export interface ToolInjection {
-  /** Arguments by name. They are hidden from callers. */
-  readonly arguments?: Fields | undefined;
-  /** HTTP headers, if the tool is that of a server over HTTP. */
-  readonly headers?: Headers | undefined;
+/** HTTP headers that may be set. The error does not quote a value, which may be secret. */
+function settableHeaders<const Description extends string>(description: Description): Field<Description, Headers> {
+  return refine(stringMap(description), (headers, place) => {
+    for (const [name, value] of Object.entries(headers)) {
+      if (!isSettable(name)) throw place.at(name).error("is not a header that can be set");
+      if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) throw place.at(name).error("has a character that HTTP forbids");
+    }
+  });
 }
 
-/** Options of `inject()`. */
-export interface InjectOptions {
-  /** What to add to the calls of tools, by their names. `*` matches any characters. If several match, later ones win. */
-  readonly tools?: Readonly<Record<string, ToolInjection>> | undefined;
-  /** HTTP headers to add to all requests that go to a server over HTTP. */
-  readonly headers?: Headers | undefined;
-}
-
-const HEADERS = { ...OPTION_SCHEMAS.stringMap, description: "HTTP headers, for servers over HTTP." } as const;
-
-export const INJECT: OptionsHelp<InjectOptions> = {
-  summary: "Adds arguments to calls of tools, and HTTP headers to requests. Callers do not see them.",
-  options: {
-    tools: {
-      type: "object",
-      additionalProperties: {
-        type: "object",
-        properties: { arguments: { type: "object", description: "Arguments by name." }, headers: HEADERS },
-        additionalProperties: false,
-      },
-      description: "What to add to the calls of tools, by their names; `*` matches any characters.",
-    },
-    headers: { ...HEADERS, description: "HTTP headers to add to all requests to servers over HTTP." },
-  },
+const INJECTION = {
+  arguments: record("Arguments by name."),
+  headers: settableHeaders("HTTP headers, for servers over HTTP."),
 };
+
+/** What to add to the calls of a tool. */
+export type ToolInjection = OptionsOf<typeof INJECTION>;
+
+const OPTIONS = {
+  tools: mapOf("What to add to the calls of tools, by their names; `*` matches any characters.", INJECTION),
+  headers: settableHeaders("HTTP headers to add to all requests to servers over HTTP."),
+};
+
+/** Options of `inject()`. If several names of tools match, later ones win. */
+export type InjectOptions = OptionsOf<typeof OPTIONS>;
 
 interface Rule {
   readonly glob: string;
@@ -63,16 +56,22 @@ interface Rule {
  * @example
  * inject({ tools: { "search*": { arguments: { apiKey: process.env.SEARCH_KEY } } } })
  */
-export function inject(options: InjectOptions): Middleware {
-  const read = new OptionReader("inject", options, Object.keys(INJECT.options));
-  const forAll = readHeaders(read);
-  const rules: readonly Rule[] = read.entries("tools", ["arguments", "headers"]).map(([glob, entry]) => ({
+export const inject: DefinedMiddleware<[options: InjectOptions]> = define({
+  name: "inject",
+  summary: "Adds arguments to calls of tools, and HTTP headers to requests. Callers do not see them.",
+  options: OPTIONS,
+  middleware: createInject,
+});
+
+function createInject({ tools = {}, headers }: InjectOptions, { error }: DefinitionPlace): Middleware {
+  const forAll = byLowerCase(headers);
+  const rules: readonly Rule[] = Object.entries(tools).map(([glob, entry]) => ({
     glob,
-    arguments: entry.object("arguments") ?? {},
-    headers: readHeaders(entry),
+    arguments: entry.arguments ?? {},
+    headers: byLowerCase(entry.headers),
   }));
   if (rules.length === 0 && Object.keys(forAll).length === 0) {
-    throw read.error("", "must have entries for `tools`, or `headers`");
+    throw error("", "must have entries for `tools`, or `headers`");
   }
   const hide = createHider([forAll, ...rules.map((rule) => [rule.arguments, rule.headers])]);
   const hidesParameters = rules.some((rule) => Object.keys(rule.arguments).length > 0);
@@ -120,15 +119,8 @@ function matching(rules: readonly Rule[], name: string): readonly Rule[] {
   return rules.filter(({ glob }) => matchesGlob(glob, name));
 }
 
-/** By lower-case names. */
-function readHeaders(read: OptionReader): Headers {
-  const headers = [...read.stringMap("headers")];
-  for (const [name, value] of headers) {
-    if (!isSettable(name)) throw read.error(`headers.${name}`, "is not a header that can be set");
-    // The error does not quote the value, which may be secret.
-    if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) throw read.error(`headers.${name}`, "has a character that HTTP forbids");
-  }
-  return Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
+function byLowerCase(headers: Headers = {}): Headers {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** Also looks into alternatives, since each may list the parameters that it requires. */

@@ -8,49 +8,35 @@ import { callListener } from "../../core/listeners.ts";
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
-import { OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, choice, count, either, func, type OptionsOf } from "../../core/fields.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError, withoutDiagnostics } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 
 /** The level of a line that `log()` writes. */
 export type Severity = "info" | "warning" | "error";
 
-/** Options of `log()`. */
-export interface LogOptions {
-  /** The lowest level that is written. Default: `info`, which is everything. Tool errors are warnings. */
-  readonly level?: Severity | undefined;
-  /** A line for people, or a JSON object. Default: `text`. */
-  readonly format?: "text" | "json" | undefined;
-  /**
-   * Also writes arguments and error messages, cut to 200 characters or to this number. What has the name or the shape of
-   * a secret is replaced; other secrets are not.
-   */
-  readonly arguments?: boolean | number | undefined;
-  /** Gets each line, without a line break. Default: writes it to stderr. */
-  readonly write?: ((line: string) => void) | undefined;
-}
-
 const SEVERITIES: readonly Severity[] = ["info", "warning", "error"];
-const FORMATS = ["text", "json"] as const;
 const DEFAULT_LENGTH = 200;
 const MAX_NAME_LENGTH = 120;
 
-export const LOG: OptionsHelp<LogOptions> = {
-  summary: "Writes a line to stderr for each request.",
-  options: {
-    level: { enum: SEVERITIES, description: "The lowest level that is written. Default: info, which is everything." },
-    format: { enum: FORMATS, description: "A line for people, or a JSON object. Default: text." },
-    arguments: {
-      anyOf: [{ type: "boolean" }, { type: "integer", minimum: 1 }],
-      description:
-        "Also writes arguments and error messages, without secrets that are recognized, cut to 200 characters or to this number.",
-    },
-    write: "code only",
-  },
+const OPTIONS = {
+  level: choice("The lowest level that is written. Default: info, which is everything.", SEVERITIES),
+  format: choice("A line for people, or a JSON object. Default: text.", ["text", "json"]),
+  arguments: either(
+    "Also writes arguments and error messages, without secrets that are recognized, cut to 200 characters or to this number.",
+    boolean(""),
+    count(""),
+  ),
+  /** Gets each line, without a line break. Default: writes it to stderr. */
+  write: func<(line: string) => void>(),
 };
+
+/** Options of `log()`. */
+export type LogOptions = OptionsOf<typeof OPTIONS>;
 
 /**
  * Writes one line for each request when it is finished: method, tool, upstream, outcome, duration and caller.
@@ -58,14 +44,22 @@ export const LOG: OptionsHelp<LogOptions> = {
  * @example
  * log({ level: "warning", format: "json" })
  */
-export function log(options: LogOptions = {}): Middleware {
-  const read = new OptionReader("log", options, Object.keys(LOG.options));
-  const lowest = SEVERITIES.indexOf(read.choice("level", SEVERITIES) ?? "info");
-  const format = (read.choice("format", FORMATS) ?? "text") === "json" ? JSON.stringify : formatText;
-  const given = read.any("arguments");
-  const maxLength =
-    given === true ? DEFAULT_LENGTH : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);
-  const write = (read.function("write") as LogOptions["write"]) ?? writeToStderr;
+export const log: DefinedMiddleware<[options?: LogOptions]> = define({
+  name: "log",
+  summary: "Writes a line to stderr for each request.",
+  options: OPTIONS,
+  middleware: createLog,
+});
+
+function createLog({
+  level = "info",
+  format: form,
+  arguments: given = false,
+  write = writeToStderr,
+}: LogOptions): Middleware {
+  const lowest = SEVERITIES.indexOf(level);
+  const format = form === "json" ? JSON.stringify : formatText;
+  const maxLength = typeof given === "number" ? given : given ? DEFAULT_LENGTH : 0;
   const writeLine = (request: Request, context: Context, pending: Pending, outcome: Outcome): unknown =>
     write(format(createEntry(request, context, pending, maxLength, outcome)));
   const writeEntry = (request: Request, context: Context, pending: Pending, outcome: Outcome): void => {

@@ -6,29 +6,22 @@ import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { count, type OptionsOf } from "../../core/fields.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { REQUEST_NAMES } from "../method-names.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
 
-/** Options of `metrics()`. */
-export interface MetricsOptions {
-  /** How many combinations of method, name, server and error have figures of their own. Default: 1,000. */
-  readonly maxSeries?: number | undefined;
-}
-
-export const METRICS: OptionsHelp<MetricsOptions> = {
-  summary: "Measures requests for GET /metrics of the HTTP server, in the text format of Prometheus.",
-  options: {
-    maxSeries: {
-      ...OPTION_SCHEMAS.count,
-      description: "How many combinations of method, name, server and error have figures of their own. Default: 1,000.",
-    },
-  },
+const OPTIONS = {
+  maxSeries: count(
+    "How many combinations of method, name, server and error have figures of their own. Default: 1,000.",
+  ),
 };
 
-const MAX_SERIES = 1_000;
+/** Options of `metrics()`. */
+export type MetricsOptions = OptionsOf<typeof OPTIONS>;
+
 const MAX_NAME_LENGTH = 128;
 const OTHER = "_other";
 /** Seconds, as OpenTelemetry's conventions for MCP recommend. */
@@ -49,9 +42,15 @@ const NAME_LABELS: ReadonlyMap<string, string> = new Map([
  * @example
  * await serve(chain(metrics()).to(server), { http: { port: 3000 } });
  */
-export function metrics(options: MetricsOptions = {}): Middleware {
-  const read = new OptionReader("metrics", options, Object.keys(METRICS.options));
-  const figures = new Figures(read.count("maxSeries") ?? MAX_SERIES);
+export const metrics: DefinedMiddleware<[options?: MetricsOptions]> = define({
+  name: "metrics",
+  summary: "Measures requests for GET /metrics of the HTTP server, in the text format of Prometheus.",
+  options: OPTIONS,
+  middleware: createMetrics,
+});
+
+function createMetrics({ maxSeries = 1_000 }: MetricsOptions): Middleware {
+  const figures = new Figures(maxSeries);
   const middleware: Middleware = trusted(function metrics(request, context, next) {
     const run = figures.begin(request);
     const onRoute: Context["onRoute"] = (upstream, sent) => {

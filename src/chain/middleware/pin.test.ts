@@ -45,7 +45,7 @@ function changing(...tools: Tool[]) {
 
 /** A new middleware, as after a restart. */
 function client(handler: Handler, options: PinOptions = {}, upstream?: string) {
-  const middleware = pin({ file, ...options }, folder, upstream);
+  const middleware = pin({ file, ...options }, { folder, upstream });
   const caller = fakeClient((request, context) => middleware(request, context, handler));
   const names = async (): Promise<string[]> => {
     const found: string[] = [];
@@ -320,7 +320,7 @@ it("does not believe what an upstream says about its name, or about other names 
 it("holds a tool for all callers while one of them sees another definition", async () => {
   const handler: Handler = async ({ method }, { caller }) =>
     method === "tools/list" ? { tools: [{ name: "a", description: caller.principal ?? "all" }] } : textResult("done");
-  const middleware = pin({ file }, folder);
+  const middleware = pin({ file }, { folder });
   const through: Handler = (request, context) => middleware(request, context, handler);
   const [ada, bob] = ["ada", "bob"].map((principal) => fakeClient(through, { caller: { principal } }));
   const use = async (one = ada): Promise<unknown> => one?.call("tools/call", { name: "a" });
@@ -333,7 +333,7 @@ it("holds a tool for all callers while one of them sees another definition", asy
 });
 
 it("takes the name of the only server of a gateway from the config, but its items say theirs if there are more", async () => {
-  const middleware = pin({ file }, folder, "notes", true);
+  const middleware = pin({ file }, { folder, upstream: "notes", isShared: true });
   const single = fakeClient((request, context) => middleware(request, context, changing({ name: "a" }).handler));
   await single.call("tools/list");
   const gateway = chain(middleware).to({

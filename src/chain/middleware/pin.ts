@@ -8,27 +8,27 @@ import { callListener } from "../../core/listeners.ts";
 import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { choice, func, string, type OptionsOf } from "../../core/fields.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS, OWN_NAMES, UPSTREAM, type List } from "../../protocol/lists.ts";
 import { walkPages } from "../../protocol/walk-pages.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { viewKey } from "../caller-tools.ts";
 import { definitionOf, MAX_NEW_ITEMS, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
 import { mapItems, NAMING_PARAMS, readRef } from "../result-items.ts";
 import { backgroundContext } from "../router/pages.ts";
 
-/** Options of `pin()`. */
-export interface PinOptions {
-  /** Whether the first list of a server is approved, or held like all later changes. Default: `approve`. */
-  readonly first?: "approve" | "hold" | undefined;
-  /** The path of the file of approved definitions. Default: a file in the state folder of the user. */
-  readonly file?: string | undefined;
-  /** The name of the server in the file, if the gateway has only one. Default: `server`, or its name in the config. */
-  readonly server?: string | undefined;
+const OPTIONS = {
+  first: choice("What happens to the first list of a server. Default: approve.", ["approve", "hold"]),
+  file: string("The path of the file of approved definitions."),
+  server: string("The name of the server in the file."),
   /** Called once for each item that is held. Default: writes a warning. */
-  readonly onHeld?: ((item: HeldItem) => void) | undefined;
-}
+  onHeld: func<(item: HeldItem) => void>(),
+};
+
+/** Options of `pin()`. */
+export type PinOptions = OptionsOf<typeof OPTIONS>;
 
 /** A definition that is held. */
 export interface HeldItem {
@@ -39,16 +39,6 @@ export interface HeldItem {
   /** Whether an earlier definition was approved. */
   readonly state: "new" | "changed";
 }
-
-export const PIN: OptionsHelp<PinOptions> = {
-  summary: "Hides tools, prompts and templates whose definition is new or has changed, until someone approves it.",
-  options: {
-    first: { enum: ["approve", "hold"], description: "What happens to the first list of a server. Default: approve." },
-    file: { type: "string", minLength: 1, description: "The path of the file of approved definitions." },
-    server: { type: "string", minLength: 1, description: "The name of the server in the file." },
-    onHeld: "code only",
-  },
-};
 
 type ListedKind = Exclude<PinKind, "server">;
 type Fields = { readonly [field: string]: unknown };
@@ -77,17 +67,15 @@ const WARN_AGAIN_MS = 60_000;
  * @example
  * pin({ first: "hold" })
  */
-export function pin(
-  options: PinOptions = {},
-  folder: string = "",
-  upstream?: string,
-  isShared: boolean = false,
-): Middleware {
-  const read = new OptionReader("pin", options, Object.keys(PIN.options));
-  const first = read.choice("first", ["approve", "hold"]) ?? "approve";
-  const file = read.string("file");
-  const server = read.string("server") ?? (isShared ? undefined : upstream);
-  const onHeld = (read.function("onHeld") as PinOptions["onHeld"]) ?? warn;
+export const pin: DefinedMiddleware<[options?: PinOptions]> = define({
+  name: "pin",
+  summary: "Hides tools, prompts and templates whose definition is new or has changed, until someone approves it.",
+  options: OPTIONS,
+  middleware: createPin,
+});
+
+function createPin(options: PinOptions, { folder, upstream, isShared = false }: DefinitionPlace): Middleware {
+  const { first = "approve", file, server = isShared ? undefined : upstream, onHeld = warn } = options;
   const openFile = async (): Promise<string> => (file === undefined ? Pins.defaultFile(folder) : resolve(folder, file));
   const pinner = new Pinner(first === "approve", server, upstream ?? SERVER, openFile, onHeld);
   return function pin(request, context, next) {

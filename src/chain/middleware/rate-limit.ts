@@ -3,36 +3,23 @@
 // they claim about themselves. All callers without an identity share a bucket.
 
 import type { Middleware } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { choice, count, ms, required, type OptionsOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
+import { methodNames } from "../method-names.ts";
 
-/** Options of `rateLimit()`. */
-export interface RateLimitOptions {
-  /** How many calls are allowed in each period. They may all come at once. */
-  readonly calls: number;
-  /** The period. Set either `per` or `perMs`. */
-  readonly per?: "second" | "minute" | "hour" | undefined;
-  /** The period in milliseconds. */
-  readonly perMs?: number | undefined;
-  /** One bucket for each caller, or one for all callers. Default: `caller`. */
-  readonly by?: "caller" | "all" | undefined;
-  /** The methods that count as calls. Default: tools/call, prompts/get, resources/read and completion/complete. */
-  readonly methods?: readonly string[] | undefined;
-}
-
-export const RATE_LIMIT: OptionsHelp<RateLimitOptions> = {
-  summary: "Limits how many calls may be made in a period.",
-  options: {
-    calls: { ...OPTION_SCHEMAS.count, description: "How many calls are allowed in each period." },
-    per: { enum: ["second", "minute", "hour"], description: "The period. Set either `per` or `perMs`." },
-    perMs: { ...OPTION_SCHEMAS.ms, description: "The period in milliseconds." },
-    by: { enum: ["caller", "all"], description: "One limit for each caller, or one for all. Default: caller." },
-    methods: { ...METHODS_SCHEMA, description: "The methods that count as calls." },
-  },
-  required: ["calls"],
+const OPTIONS = {
+  calls: required("how many calls may be made", count("How many calls are allowed in each period.")),
+  per: choice("The period. Set either `per` or `perMs`.", ["second", "minute", "hour"]),
+  perMs: ms("The period in milliseconds."),
+  by: choice("One limit for each caller, or one for all. Default: caller.", ["caller", "all"]),
+  methods: methodNames("The methods that count as calls."),
 };
 
+/** Options of `rateLimit()`. */
+export type RateLimitOptions = OptionsOf<typeof OPTIONS>;
+
+const NAME = "rate-limit";
 const PERIODS = { second: 1_000, minute: 60_000, hour: 3_600_000 } as const;
 const COUNTED: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read", "completion/complete"]);
 const MAX_CALLERS = 10_000;
@@ -50,20 +37,21 @@ interface Bucket {
  * @example
  * rateLimit({ calls: 60, per: "minute" })
  */
-export function rateLimit(options: RateLimitOptions): Middleware {
-  const read = new OptionReader(NAME, options, Object.keys(RATE_LIMIT.options));
-  const calls = read.count("calls");
-  if (calls === undefined) throw read.error("calls", "is required: how many calls may be made");
-  const per = read.choice("per", ["second", "minute", "hour"]);
-  const perMs = read.ms("perMs") ?? (per && PERIODS[per]);
-  if (perMs === undefined) throw read.error("per", 'must be "second", "minute" or "hour", or `perMs` must be set');
-  if (per !== undefined && read.any("perMs") !== undefined) {
-    throw read.error("perMs", "and `per` exclude each other");
-  }
-  const byCaller = (read.choice("by", ["caller", "all"]) ?? "caller") === "caller";
-  const methods = methodsOption(read) ?? COUNTED;
+export const rateLimit: DefinedMiddleware<[options: RateLimitOptions]> = define({
+  name: NAME,
+  summary: "Limits how many calls may be made in a period.",
+  options: OPTIONS,
+  middleware: createRateLimit,
+});
+
+function createRateLimit(options: RateLimitOptions, { error }: DefinitionPlace): Middleware {
+  const { calls, per, perMs = per && PERIODS[per] } = options;
+  if (perMs === undefined) throw error("per", 'must be "second", "minute" or "hour", or `perMs` must be set');
+  if (per !== undefined && options.perMs !== undefined) throw error("perMs", "and `per` exclude each other");
+  const byCaller = options.by !== "all";
+  const methods = options.methods === undefined ? COUNTED : new Set(options.methods);
   const buckets = new Buckets(calls, perMs);
-  const middleware: Middleware = (request, context, next) => {
+  return (request, context, next) => {
     if (!methods.has(request.method)) return next(request, context);
     const waitMs = buckets.take(byCaller ? (context.caller.principal ?? "") : "");
     if (waitMs === 0) return next(request, context);
@@ -71,11 +59,8 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     const message = `The middleware ${NAME} refused ${request.method}: ${limit}; try again in ${waitMs} ms`;
     return Promise.reject(McpError.of("rate_limited", message, { middlewareName: NAME, retryAfterMs: waitMs }));
   };
-  // The name of the middleware in a config. It is not a valid function name, so it is set here.
-  return Object.defineProperty(middleware, "name", { value: NAME });
 }
 
-const NAME = "rate-limit";
 /** Tolerates rounding errors, so that a call that is due now is not refused. */
 const ROUNDING = 1e-6;
 

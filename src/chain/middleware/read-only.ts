@@ -3,29 +3,19 @@
 // caller cannot be called, nor can any tool whose list cannot be read.
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { strings, type OptionsOf } from "../../core/fields.ts";
 import { LISTS } from "../../protocol/lists.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { CallerTools } from "../caller-tools.ts";
 import { mapItems, notFound } from "../result-items.ts";
 import { matchesGlob } from "./filter.ts";
 
-/** Options of `readOnly()`. */
-export interface ReadOnlyOptions {
-  /** Names of tools that pass whatever they declare. `*` matches any characters. */
-  readonly allow?: readonly string[] | undefined;
-}
-
-export const READ_ONLY: OptionsHelp<ReadOnlyOptions> = {
-  summary: "Hides all tools that do not declare themselves read-only.",
-  options: {
-    allow: {
-      ...OPTION_SCHEMAS.strings,
-      description: "Names of tools that pass whatever they declare; `*` matches any characters.",
-    },
-  },
+const OPTIONS = {
+  allow: strings("Names of tools that pass whatever they declare; `*` matches any characters."),
 };
 
-const NAME = "read-only";
+/** Options of `readOnly()`. */
+export type ReadOnlyOptions = OptionsOf<typeof OPTIONS>;
 
 /**
  * Hides all tools that do not declare themselves read-only. A call of a hidden one fails as if it did not exist.
@@ -33,9 +23,14 @@ const NAME = "read-only";
  * @example
  * readOnly({ allow: ["add_comment"] })
  */
-export function readOnly(options: ReadOnlyOptions = {}): Middleware {
-  const read = new OptionReader(NAME, options, Object.keys(READ_ONLY.options));
-  const allow = read.strings("allow") ?? [];
+export const readOnly: DefinedMiddleware<[options?: ReadOnlyOptions]> = define({
+  name: "read-only",
+  summary: "Hides all tools that do not declare themselves read-only.",
+  options: OPTIONS,
+  middleware: createReadOnly,
+});
+
+function createReadOnly({ allow = [] }: ReadOnlyOptions): Middleware {
   const isAllowed = (name: string): boolean => allow.some((glob) => matchesGlob(glob, name));
   const tools = new CallerTools();
   const list = async (request: Request, context: Context, next: Handler): Promise<Result> => {
@@ -50,7 +45,7 @@ export function readOnly(options: ReadOnlyOptions = {}): Middleware {
     if ((await tools.find(name, context, next))?.isReadOnly !== true) throw notFound("tools", name);
     return next(request, context);
   };
-  const middleware: Middleware = (request, context, next) => {
+  return (request, context, next) => {
     const { method, params } = request;
     if (method === "tools/list") return list(request, context, next);
     if (method === "subscriptions/listen") return next(request, tools.watch(context));
@@ -59,5 +54,4 @@ export function readOnly(options: ReadOnlyOptions = {}): Middleware {
       isAllowed(params["name"] as string) || tools.get(params["name"], context.caller)?.isReadOnly === true;
     return isShown ? next(request, context) : find(request, context, next);
   };
-  return Object.defineProperty(middleware, "name", { value: NAME });
 }

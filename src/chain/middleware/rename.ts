@@ -5,16 +5,16 @@
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { object, stringMap, type OptionsOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
   checksum,
-  LIST_CAPABILITIES,
   RESOURCE_UPDATED,
   SUBSCRIPTION_ACKNOWLEDGED,
   type List,
   type ListCapability,
 } from "../../protocol/lists.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import {
   LISTS_BY_METHOD,
   mapItems,
@@ -28,46 +28,19 @@ import { withChecksum } from "../router/names.ts";
 import { VALID_NAME } from "../router/shown-names.ts";
 import { UPSTREAM } from "../../protocol/lists.ts";
 
-type Names = Readonly<Record<string, string>>;
+const OPTIONS = {
+  tools: stringMap("Maps the upstream's names to new names."),
+  prompts: stringMap("Maps the upstream's names to new names."),
+  resources: stringMap("Maps the upstream's URIs to new URIs. Both may end with `*`."),
+  descriptions: object("Maps the names that callers see to new descriptions.", {
+    tools: stringMap("The descriptions of tools, by name."),
+    prompts: stringMap("The descriptions of prompts, by name."),
+    resources: stringMap("The descriptions of resources, by URI."),
+  }),
+};
 
 /** Options of `rename()`. */
-export interface RenameOptions {
-  /** Maps the upstream's names to new names. */
-  readonly tools?: Names | undefined;
-  /** The same for prompts. */
-  readonly prompts?: Names | undefined;
-  /** Maps the upstream's URIs to new URIs. If both end with `*`, the URIs are renamed by prefix. */
-  readonly resources?: Names | undefined;
-  /** Maps the names that callers see to new descriptions. */
-  readonly descriptions?:
-    | {
-        readonly tools?: Names | undefined;
-        readonly prompts?: Names | undefined;
-        readonly resources?: Names | undefined;
-      }
-    | undefined;
-}
-
-const NAMES = OPTION_SCHEMAS.stringMap;
-
-export const RENAME: OptionsHelp<RenameOptions> = {
-  summary: "Gives tools, prompts and resources other names and descriptions.",
-  options: {
-    tools: { ...NAMES, description: "Maps the upstream's names to new names." },
-    prompts: { ...NAMES, description: "Maps the upstream's names to new names." },
-    resources: { ...NAMES, description: "Maps the upstream's URIs to new URIs. Both may end with `*`." },
-    descriptions: {
-      type: "object",
-      properties: {
-        tools: { ...NAMES, description: "The descriptions of tools, by name." },
-        prompts: { ...NAMES, description: "The descriptions of prompts, by name." },
-        resources: { ...NAMES, description: "The descriptions of resources, by URI." },
-      },
-      additionalProperties: false,
-      description: "Maps the names that callers see to new descriptions.",
-    },
-  },
-};
+export type RenameOptions = OptionsOf<typeof OPTIONS>;
 
 interface Renames {
   readonly names: NameMap;
@@ -80,12 +53,17 @@ interface Renames {
  * @example
  * rename({ tools: { read_graph: "memories" }, descriptions: { tools: { memories: "Reads all memories" } } })
  */
-export function rename(options: RenameOptions): Middleware {
-  const read = new OptionReader("rename", options, Object.keys(RENAME.options));
-  const descriptions = read.inner("descriptions", LIST_CAPABILITIES);
+export const rename: DefinedMiddleware<[options: RenameOptions]> = define({
+  name: "rename",
+  summary: "Gives tools, prompts and resources other names and descriptions.",
+  options: OPTIONS,
+  middleware: createRename,
+});
+
+function createRename(options: RenameOptions, { error }: DefinitionPlace): Middleware {
   const of = (capability: ListCapability): Renames => ({
-    names: new NameMap(read, capability, capability === "resources"),
-    descriptions: descriptions.stringMap(capability),
+    names: new NameMap(options[capability], capability, capability === "resources", error),
+    descriptions: new Map(Object.entries(options.descriptions?.[capability] ?? {})),
   });
   const renamer = new Renamer({ tools: of("tools"), prompts: of("prompts"), resources: of("resources") });
   return function rename(request, context, next) {
@@ -239,12 +217,17 @@ class NameMap {
   /** New names by the checksum with which another item of this name is shown. */
   readonly #displaced = new Map<string, string>();
 
-  constructor(read: OptionReader, option: string, allowsPrefixes: boolean) {
-    const pairs = [...read.stringMap(option)];
+  constructor(
+    names: Readonly<Record<string, string>> = {},
+    option: string,
+    allowsPrefixes: boolean,
+    error: DefinitionPlace["error"],
+  ) {
+    const pairs = Object.entries(names);
     const isPrefix = ([own, shown]: readonly [string, string]): boolean => {
       const stars = [own, shown].filter((name) => name.endsWith("*")).length;
       if (allowsPrefixes && stars === 1) {
-        throw read.error(`${option}.${own}`, "must end with `*` on both sides, or on neither");
+        throw error(`${option}.${own}`, "must end with `*` on both sides, or on neither");
       }
       return allowsPrefixes && stars === 2;
     };
@@ -254,14 +237,14 @@ class NameMap {
     for (const [own, shown] of pairs) {
       const other = pairs.find((pair) => pair[0] !== own && pair[1] === shown)?.[0];
       if (other !== undefined) {
-        throw read.error(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
+        throw error(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
       }
     }
     for (const [own, shown] of this.#shown) {
       this.#own.set(shown, own);
       if (allowsPrefixes) continue;
       if (!VALID_NAME.test(shown)) {
-        throw read.error(`${option}.${own}`, "must become 1 to 64 letters, digits, _ and -: model APIs refuse others");
+        throw error(`${option}.${own}`, "must become 1 to 64 letters, digits, _ and -: model APIs refuse others");
       }
       if (!this.#shown.has(shown)) this.#displaced.set(checksum(summed(shown)), shown);
     }

@@ -6,35 +6,24 @@ import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { count, ms, type OptionsOf } from "../../core/fields.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
 import { CallerTools } from "../caller-tools.ts";
-import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
+import { methodNames } from "../method-names.ts";
 
-/** Options of `retry()`. */
-export interface RetryOptions {
-  /** How many times a request is sent at most. Default: 3. */
-  readonly attempts?: number | undefined;
-  /** The first pause, in milliseconds. Each further pause is about 1.6 times as long. Default: 1,000. */
-  readonly firstMs?: number | undefined;
-  /** The longest pause, in milliseconds. Default: 60,000. */
-  readonly maxMs?: number | undefined;
-  /** Only requests of these methods are sent again. Default: all. */
-  readonly methods?: readonly string[] | undefined;
-}
-
-export const RETRY: OptionsHelp<RetryOptions> = {
-  summary: "Sends a request again after a failure of the connection, if that cannot make it run twice.",
-  options: {
-    attempts: { ...OPTION_SCHEMAS.count, description: "How many times a request is sent at most. Default: 3." },
-    firstMs: { ...OPTION_SCHEMAS.ms, description: "The first pause. Default: 1,000." },
-    maxMs: { ...OPTION_SCHEMAS.ms, description: "The longest pause. Default: 60,000." },
-    methods: { ...METHODS_SCHEMA, description: "Only requests of these methods are sent again. Default: all." },
-  },
+const OPTIONS = {
+  attempts: count("How many times a request is sent at most. Default: 3."),
+  firstMs: ms("The first pause. Default: 1,000."),
+  maxMs: ms("The longest pause. Default: 60,000."),
+  methods: methodNames("Only requests of these methods are sent again. Default: all."),
 };
 
 const ATTEMPTS = 3;
+
+/** Options of `retry()`. */
+export type RetryOptions = OptionsOf<typeof OPTIONS>;
 
 /**
  * Sends a request again after a failure of the connection, but only if that cannot make it run twice.
@@ -42,12 +31,15 @@ const ATTEMPTS = 3;
  * @example
  * retry({ attempts: 5 })
  */
-export function retry(options: RetryOptions = {}): Middleware {
-  const read = new OptionReader("retry", options, Object.keys(RETRY.options));
-  const attempts = read.count("attempts") ?? ATTEMPTS;
-  const firstMs = read.ms("firstMs");
-  const maxMs = read.ms("maxMs");
-  const methods = methodsOption(read);
+export const retry: DefinedMiddleware<[options?: RetryOptions]> = define({
+  name: "retry",
+  summary: "Sends a request again after a failure of the connection, if that cannot make it run twice.",
+  options: OPTIONS,
+  middleware: createRetry,
+});
+
+function createRetry({ attempts = ATTEMPTS, firstMs, maxMs, methods: names }: RetryOptions): Middleware {
+  const methods = names && new Set(names);
   const pauses = defined({ firstMs, maxMs });
   // What the tool lists that callers have requested say. They are never read again, so they are kept.
   const tools = new CallerTools(Infinity);

@@ -5,7 +5,7 @@
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { count, refine, strings, type OptionsOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
   answerDescribe,
@@ -26,30 +26,22 @@ import {
   type Arguments,
   type ListedTool,
 } from "../../protocol/tool-index.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { matchesGlob } from "./filter.ts";
 
-/** Options of `search()`. */
-export interface SearchOptions {
-  /** The tools that stay in the list, by name; `*` matches any characters. Default: none. */
-  readonly include?: readonly string[] | undefined;
-  /** The default for the argument `limit` of `search-tools`; at most 50. Default: 10. */
-  readonly limit?: number | undefined;
-}
-
-export const SEARCH: OptionsHelp<SearchOptions> = {
-  summary: "Shows three tools in place of many: search-tools, describe-tools and call-tool.",
-  options: {
-    include: {
-      ...OPTION_SCHEMAS.strings,
-      description: "The tools that stay in the list, by name; `*` matches any characters. Default: none.",
+const OPTIONS = {
+  include: strings("The tools that stay in the list, by name; `*` matches any characters. Default: none."),
+  limit: refine(
+    count("The default for the argument `limit` of `search-tools`; at most 50. Default: 10."),
+    (limit, place) => {
+      if (limit > MAX_FOUND) throw place.error(`must be at most ${MAX_FOUND}, not ${limit}`);
     },
-    limit: {
-      ...OPTION_SCHEMAS.count,
-      maximum: MAX_FOUND,
-      description: "The default for the argument `limit` of `search-tools`; at most 50. Default: 10.",
-    },
-  },
+    { maximum: MAX_FOUND },
+  ),
 };
+
+/** Options of `search()`. */
+export type SearchOptions = OptionsOf<typeof OPTIONS>;
 
 const CALL_TOOL = "call-tool";
 
@@ -81,11 +73,14 @@ const TOOLS: readonly ListedTool[] = [
  * @example
  * search({ include: ["notes_search"] })
  */
-export function search(options: SearchOptions = {}): Middleware {
-  const read = new OptionReader("search", options, Object.keys(SEARCH.options));
-  const include = read.strings("include") ?? [];
-  const limit = read.count("limit") ?? USUAL_FOUND;
-  if (limit > MAX_FOUND) throw read.error("limit", `must be at most ${MAX_FOUND}, not ${limit}`);
+export const search: DefinedMiddleware<[options?: SearchOptions]> = define({
+  name: "search",
+  summary: "Shows three tools in place of many: search-tools, describe-tools and call-tool.",
+  options: OPTIONS,
+  middleware: createSearch,
+});
+
+function createSearch({ include = [], limit = USUAL_FOUND }: SearchOptions): Middleware {
   const isShown = ({ name }: ListedTool): boolean => include.some((glob) => matchesGlob(glob, name));
   return function search(request, context, next) {
     const { method, params } = request;

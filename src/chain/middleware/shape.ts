@@ -8,35 +8,22 @@ import { unref } from "../../core/async.ts";
 import { copyContext } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { count, func, ms, type OptionsOf } from "../../core/fields.ts";
 import { jsonLength } from "../../protocol/lists.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { notFound } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 
-/** Options of `shape()`. */
-export interface ShapeOptions {
-  /** How many characters of text a result may have; the same for its structured content as JSON. Default: 20,000. */
-  readonly maxChars?: number | undefined;
-  /** How long a whole result is kept, in milliseconds. Default: 10 minutes. */
-  readonly keepMs?: number | undefined;
-  /** How many bytes of whole results are kept, for all callers together. Default: 64 MiB. */
-  readonly keepBytes?: number | undefined;
+const OPTIONS = {
+  maxChars: count("How many characters a result may have. Default: 20,000."),
+  keepMs: ms("How long a whole result is kept. Default: 10 minutes."),
+  keepBytes: count("How many bytes of whole results are kept, for all callers together. Default: 64 MiB."),
   /** Returns a text that replaces the whole text, at most `maxChars` of it. Default: its beginning and its end. */
-  readonly summarize?: ((text: string, request: Request, context: Context) => string | Promise<string>) | undefined;
-}
-
-export const SHAPE: OptionsHelp<ShapeOptions> = {
-  summary: "Cuts huge results of tools, and keeps each whole for a while. The tool read-result reads the rest.",
-  options: {
-    maxChars: { ...OPTION_SCHEMAS.count, description: "How many characters a result may have. Default: 20,000." },
-    keepMs: { ...OPTION_SCHEMAS.ms, description: "How long a whole result is kept. Default: 10 minutes." },
-    keepBytes: {
-      ...OPTION_SCHEMAS.count,
-      description: "How many bytes of whole results are kept, for all callers together. Default: 64 MiB.",
-    },
-    summarize: "code only",
-  },
+  summarize: func<(text: string, request: Request, context: Context) => string | Promise<string>>(),
 };
+
+/** Options of `shape()`. */
+export type ShapeOptions = OptionsOf<typeof OPTIONS>;
 
 const MAX_CHARS = 20_000;
 const KEEP_MS = 600_000;
@@ -76,11 +63,16 @@ const TOOL = {
  * @example
  * shape({ maxChars: 50_000 })
  */
-export function shape(options: ShapeOptions = {}): Middleware {
-  const read = new OptionReader("shape", options, Object.keys(SHAPE.options));
-  const maxChars = read.count("maxChars") ?? MAX_CHARS;
-  const summarize = read.function("summarize") as ShapeOptions["summarize"];
-  const kept = new KeptResults(read.ms("keepMs") ?? KEEP_MS, read.count("keepBytes") ?? KEEP_BYTES);
+export const shape: DefinedMiddleware<[options?: ShapeOptions]> = define({
+  name: "shape",
+  summary: "Cuts huge results of tools, and keeps each whole for a while. The tool read-result reads the rest.",
+  options: OPTIONS,
+  middleware: createShape,
+});
+
+function createShape(options: ShapeOptions): Middleware {
+  const { maxChars = MAX_CHARS, keepMs = KEEP_MS, keepBytes = KEEP_BYTES, summarize } = options;
+  const kept = new KeptResults(keepMs, keepBytes);
   const cut = (result: Result, request: Request, context: Context): Result | Promise<Result> => {
     if (!isTooLong(result, maxChars)) return result;
     if (summarize === undefined || textLength(result) <= maxChars)
@@ -194,7 +186,7 @@ async function readResult(
   if (end === start && limit > start) end += 2;
   const part = text.slice(start, end);
   const rest = end < total ? `; for the next, call ${READ_RESULT} with ${JSON.stringify({ id, from: end })}` : "";
-  return answer(part, `[Characters ${count(start)} to ${count(end)} of ${count(total)}${rest}]`);
+  return answer(part, `[Characters ${grouped(start)} to ${grouped(end)} of ${grouped(total)}${rest}]`);
 }
 
 type Block = { readonly [field: string]: unknown };
@@ -247,19 +239,19 @@ function shorten(result: Result, maxChars: number, kept: KeptResults, caller: Ca
   const where = (from: number): string =>
     id === undefined ? "" : `; to read more, call the tool ${READ_RESULT} with ${JSON.stringify({ id, from })}`;
   const notice = (left: number, from: number): string =>
-    `\n[… ${count(left)} of ${count(total)} characters left out${where(from)} …]\n`;
+    `\n[… ${grouped(left)} of ${grouped(total)} characters left out${where(from)} …]\n`;
   const others = blocks.filter((block) => textOf(block) === undefined);
   const shown = !isText
     ? [
         ...blocks,
         {
           type: "text",
-          text: `[… the structured content is a part of ${count(whole.length)} characters of JSON${where(0)} …]`,
+          text: `[… the structured content is a part of ${grouped(whole.length)} characters of JSON${where(0)} …]`,
         },
       ]
     : summary === undefined
       ? cutBlocks(blocks, total, maxChars, notice)
-      : [{ type: "text", text: `${summary}\n[… a summary of ${count(total)} characters${where(0)} …]` }, ...others];
+      : [{ type: "text", text: `${summary}\n[… a summary of ${grouped(total)} characters${where(0)} …]` }, ...others];
   const structured = structuredContent === undefined ? undefined : shortenJson(structuredContent, maxChars);
   return {
     ...rest,
@@ -285,7 +277,7 @@ function linkTo(id: string, whole: string, mimeType: string, maxChars: number): 
     type: "resource_link",
     uri,
     name: "whole-result",
-    description: `The whole result: ${count(whole.length)} characters. For a part of it, read a range, such as ${part}`,
+    description: `The whole result: ${grouped(whole.length)} characters. For a part of it, read a range, such as ${part}`,
     mimeType,
   };
 }
@@ -358,7 +350,7 @@ function limitJson(value: unknown, chars: number, items: number): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, limitJson(field, chars, items)]));
 }
 
-function count(number: number): string {
+function grouped(number: number): string {
   return number.toLocaleString("en-US");
 }
 

@@ -5,28 +5,18 @@
 import { attempt, forwardAbort, type ForwardedAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
-import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
+import { ms, type OptionsOf } from "../../core/fields.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
+import { methodNames } from "../method-names.ts";
+
+const OPTIONS = {
+  totalMs: ms("Milliseconds that a request may take in total."),
+  idleMs: ms("Milliseconds that a request may take without progress."),
+  methods: methodNames("Only requests of these methods are limited. Default: all."),
+};
 
 /** Options of `timeout()`. */
-export interface TimeoutOptions {
-  /** Milliseconds that a request may take in total. */
-  readonly totalMs?: number | undefined;
-  /** Milliseconds that a request may take without progress. */
-  readonly idleMs?: number | undefined;
-  /** Only requests of these methods are limited. Default: all except subscriptions. */
-  readonly methods?: readonly string[] | undefined;
-}
-
-export const TIMEOUT: OptionsHelp<TimeoutOptions> = {
-  summary: "Cancels requests that take too long.",
-  options: {
-    totalMs: { ...OPTION_SCHEMAS.ms, description: "Milliseconds that a request may take in total." },
-    idleMs: { ...OPTION_SCHEMAS.ms, description: "Milliseconds that a request may take without progress." },
-    methods: { ...METHODS_SCHEMA, description: "Only requests of these methods are limited. Default: all." },
-  },
-  alternative: { ...OPTION_SCHEMAS.ms, description: "Milliseconds that a request may take in total." },
-};
+export type TimeoutOptions = OptionsOf<typeof OPTIONS>;
 
 const LISTEN = "subscriptions/listen";
 
@@ -36,14 +26,23 @@ const LISTEN = "subscriptions/listen";
  * @example
  * timeout({ idleMs: 30_000, totalMs: 600_000 })
  */
-export function timeout(options: number | TimeoutOptions): Middleware {
-  const given = typeof options === "number" ? { totalMs: options } : options;
-  const read = new OptionReader("timeout", given, Object.keys(TIMEOUT.options), "", "a number of milliseconds, or ");
-  const totalMs = read.ms("totalMs");
-  const idleMs = read.ms("idleMs");
-  const methods = methodsOption(read);
-  if (totalMs === undefined && idleMs === undefined) throw read.error("totalMs", "or `idleMs` is required");
-  if (methods?.has(LISTEN) === true) throw read.error("methods", `must not have ${LISTEN}: subscriptions have no end`);
+export const timeout: DefinedMiddleware<[options: number | TimeoutOptions]> = define({
+  name: "timeout",
+  summary: "Cancels requests that take too long.",
+  options: OPTIONS,
+  alternative: {
+    option: "totalMs",
+    what: "a number of milliseconds",
+    description: "Milliseconds that a request may take in total.",
+  },
+  middleware: createTimeout,
+});
+
+function createTimeout(options: TimeoutOptions, { error }: DefinitionPlace): Middleware {
+  const { totalMs, idleMs } = options;
+  const methods = options.methods && new Set(options.methods);
+  if (totalMs === undefined && idleMs === undefined) throw error("totalMs", "or `idleMs` is required");
+  if (methods?.has(LISTEN) === true) throw error("methods", `must not have ${LISTEN}: subscriptions have no end`);
   return function timeout(request, context, next) {
     return request.method === LISTEN || methods?.has(request.method) === false
       ? next(request, context)

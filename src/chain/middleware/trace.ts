@@ -16,46 +16,28 @@ import type {
 import { ignoreRejection, within } from "../../core/async.ts";
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, choice, code, type OptionsOf } from "../../core/fields.ts";
 import { errorMessage } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { errorType } from "./metrics.ts";
 
-/** Options of `trace()`. */
-export interface TraceOptions {
-  /**
-   * `server`: spans of requests that the gateway gets. `client`: spans of requests to an upstream, for the middleware
-   * of that upstream. Default: `server`.
-   */
-  readonly kind?: "server" | "client" | undefined;
-  /**
-   * Whether spans have the arguments and results of tools, and messages of errors. What has the name or the shape of a
-   * secret is replaced; other secrets are not. Default: false.
-   */
-  readonly content?: boolean | undefined;
+const OPTIONS = {
+  kind: choice("The side of the spans: client for the middleware of one upstream. Default: server.", [
+    "server",
+    "client",
+  ]),
+  content: boolean(
+    "Whether spans have arguments, results and error messages, without secrets that are recognized. Default: false.",
+  ),
   /** The module `@opentelemetry/api`. Default: it is imported. */
-  readonly api?: object | undefined;
-}
-
-const KINDS = ["server", "client"] as const;
-
-export const TRACE: OptionsHelp<TraceOptions> = {
-  summary: "Makes an OpenTelemetry span for each request. Needs the package @opentelemetry/api.",
-  options: {
-    kind: {
-      enum: KINDS,
-      description: "The side of the spans: client for the middleware of one upstream. Default: server.",
-    },
-    content: {
-      ...OPTION_SCHEMAS.boolean,
-      description:
-        "Whether spans have arguments, results and error messages, without secrets that are recognized. Default: false.",
-    },
-    api: "code only",
-  },
+  api: code<object>(),
 };
+
+/** Options of `trace()`. */
+export type TraceOptions = OptionsOf<typeof OPTIONS>;
 
 type Api = typeof import("@opentelemetry/api");
 
@@ -70,11 +52,15 @@ const FLUSH_MS = 2_000;
  * @example
  * chain(trace()).to({ notes: { command: "npx", args: ["-y", "notes-mcp"] } })
  */
-export function trace(options: TraceOptions = {}): Middleware {
-  const read = new OptionReader("trace", options, Object.keys(TRACE.options));
-  const kind = read.choice("kind", KINDS) ?? "server";
-  const hasContent = read.boolean("content") ?? false;
-  let tracer = read.any("api") === undefined ? undefined : new Tracer(read.any("api") as Api, kind, hasContent);
+export const trace: DefinedMiddleware<[options?: TraceOptions]> = define({
+  name: "trace",
+  summary: "Makes an OpenTelemetry span for each request. Needs the package @opentelemetry/api.",
+  options: OPTIONS,
+  middleware: createTrace,
+});
+
+function createTrace({ kind = "server", content: hasContent = false, api }: TraceOptions): Middleware {
+  let tracer = api && new Tracer(api as Api, kind, hasContent);
   let loading: Promise<Tracer> | undefined;
   const load = async (): Promise<Tracer> => (tracer = new Tracer(await loadApi(), kind, hasContent));
   const middleware: Middleware = trusted(function trace(request, context, next) {

@@ -4,7 +4,7 @@
 
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { boolean, choice, type OptionsOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
@@ -13,29 +13,20 @@ import type { JsonSchema } from "../../protocol/model/index.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { SchemaCheck } from "../../protocol/schema-kind.ts";
 import type { ToolFact } from "../../protocol/tool-facts.ts";
+import { define, type DefinedMiddleware } from "../define.ts";
 import { CallerTools } from "../caller-tools.ts";
 
-/** Options of `validate()`. */
-export interface ValidateOptions {
-  /** Whether calls with invalid arguments are refused. Default: true. */
-  readonly arguments?: boolean | undefined;
-  /** What happens to an invalid result: it becomes an error, one warning is written, or nothing. Default: `refuse`. */
-  readonly results?: "refuse" | "warn" | "off" | undefined;
-}
-
-export const VALIDATE: OptionsHelp<ValidateOptions> = {
-  summary: "Checks arguments and results of tools against the schemas that the tools declare.",
-  options: {
-    arguments: {
-      ...OPTION_SCHEMAS.boolean,
-      description: "Whether calls with invalid arguments are refused. Default: true.",
-    },
-    results: {
-      enum: ["refuse", "warn", "off"],
-      description: "What happens to an invalid result: an error, one warning, or nothing. Default: refuse.",
-    },
-  },
+const OPTIONS = {
+  arguments: boolean("Whether calls with invalid arguments are refused. Default: true."),
+  results: choice("What happens to an invalid result: an error, one warning, or nothing. Default: refuse.", [
+    "refuse",
+    "warn",
+    "off",
+  ]),
 };
+
+/** Options of `validate()`. */
+export type ValidateOptions = OptionsOf<typeof OPTIONS>;
 
 const MAX_SCHEMAS = 2_000;
 const MAX_TASKS = 1_000;
@@ -52,10 +43,14 @@ interface Tool {
  * @example
  * validate({ results: "warn" })
  */
-export function validate(options: ValidateOptions = {}): Middleware {
-  const read = new OptionReader("validate", options, Object.keys(VALIDATE.options));
-  const checksArguments = read.boolean("arguments") ?? true;
-  const results = read.choice("results", ["refuse", "warn", "off"]) ?? "refuse";
+export const validate: DefinedMiddleware<[options?: ValidateOptions]> = define({
+  name: "validate",
+  summary: "Checks arguments and results of tools against the schemas that the tools declare.",
+  options: OPTIONS,
+  middleware: createValidate,
+});
+
+function createValidate({ arguments: checksArguments = true, results = "refuse" }: ValidateOptions): Middleware {
   const tools = new CallerTools();
   const checks = new SchemaChecks();
   const tasks = new BoundedMap<string, Tool>(MAX_TASKS);

@@ -2,7 +2,10 @@
 
 import { expect, it } from "vitest";
 import { OptionError } from "../../core/options.ts";
-import { MIDDLEWARE, MIDDLEWARE_HELP } from "./registry.ts";
+import { definedIn } from "../define.ts";
+import * as builtIn from "./index.ts";
+
+const MIDDLEWARE = definedIn(builtIn);
 
 const create = (name: string, options?: unknown) => () => MIDDLEWARE.get(name)!(options);
 
@@ -19,17 +22,13 @@ const OPTIONS: Record<string, unknown> = {
   timeout: 1_000,
 };
 
-it("has help for each", () => {
-  expect([...MIDDLEWARE_HELP.keys()]).toEqual([...MIDDLEWARE.keys()]);
-});
-
 it.each([...MIDDLEWARE.keys()])("creates %s, which is named as in a config", (name) => {
   expect(create(name, OPTIONS[name])().name).toBe(name);
 });
 
-it.each([...MIDDLEWARE_HELP])("creates %s with undefined for each option that is not required", (name, { options }) => {
+it.each([...MIDDLEWARE])("creates %s with undefined for each option that is not required", (name, { definition }) => {
   const needed = Object({ ...OPTIONS, concurrency: { calls: 4 }, timeout: { totalMs: 1_000 } }[name]) as object;
-  const absent = Object.fromEntries(Object.keys(options).map((option) => [option, undefined]));
+  const absent = Object.fromEntries(Object.keys(definition.options).map((option) => [option, undefined]));
   expect(create(name, { ...absent, ...needed })().name).toBe(name);
 });
 

@@ -1,0 +1,115 @@
+// `define`: makes a middleware from one declaration. The fields of its options give the types, the checks with the
+// nearest name, and what editors show in a config.
+
+import type { Middleware } from "../core/handler.ts";
+import {
+  checkFields,
+  objectSchema,
+  OptionPlace,
+  quoted,
+  type Fields,
+  type OptionsOf,
+  type Schema,
+} from "../core/fields.ts";
+import { isObject } from "../core/values.ts";
+
+/** Where a middleware is created. */
+export interface Place {
+  /** Where relative paths in the options begin. Default: the current folder. */
+  readonly folder?: string | undefined;
+  /** The name of the upstream, if the middleware is for only one. */
+  readonly upstream?: string | undefined;
+  /** Whether it is for one upstream because the gateway has no other. */
+  readonly isShared?: boolean | undefined;
+}
+
+/** What a definition gets beside the options. */
+export interface DefinitionPlace extends Place {
+  readonly folder: string;
+  /** An error about an option, for a check that fields cannot make. */
+  readonly error: (option: string, problem: string) => TypeError;
+}
+
+/** What `define` takes. */
+export interface Definition<Of extends Fields = Fields> {
+  /** The name in a config and in a chain. */
+  readonly name: string;
+  /** One sentence about what it does. */
+  readonly summary: string;
+  readonly options: Of;
+  /** An option that may be given alone, in place of an object. `what` is for errors, such as "a number of calls". */
+  readonly alternative?: {
+    readonly option: keyof Of & string;
+    readonly what: string;
+    readonly description: string;
+  };
+  /** Creates the middleware. Default: one that passes everything on. */
+  readonly middleware?: (options: OptionsOf<Of>, place: DefinitionPlace) => Middleware;
+  /** Creates what the middleware does to the catalogue. */
+  readonly transform?: (options: OptionsOf<Of>, place: DefinitionPlace) => unknown;
+}
+
+/** Creates a middleware. Throws an error that names the option if one is wrong. */
+export interface DefinedMiddleware<Arguments extends readonly unknown[] = [options?: unknown]> {
+  (...args: [...Arguments, place?: Place]): Middleware;
+  readonly definition: Definition;
+}
+
+/**
+ * Defines a middleware and its options.
+ *
+ * @example
+ * export const upper = define({
+ *   name: "upper",
+ *   summary: "Writes the results of tools in capitals.",
+ *   options: { tools: strings("The names of the tools. Default: all.") },
+ *   middleware: ({ tools }) => async (request, context, next) => { ... },
+ * });
+ */
+// @__NO_SIDE_EFFECTS__
+export function define<const Of extends Fields, Arguments extends readonly unknown[] = [options?: OptionsOf<Of>]>(
+  definition: Definition<Of>,
+): DefinedMiddleware<Arguments> {
+  const { name, options: fields, alternative, middleware = passOn, transform } = definition;
+  const whole = new OptionPlace(name);
+  const create = (given: unknown = {}, where: Place = {}): Middleware => {
+    const isAlone = alternative !== undefined && typeof given === "number";
+    if (!isAlone && !isObject(given)) {
+      const what = alternative === undefined ? "" : `${alternative.what}, or `;
+      throw whole.error(`must be ${what}an object with ${quoted(Object.keys(fields))}`);
+    }
+    const options = checkFields(isAlone ? { [alternative.option]: given } : given, fields, whole);
+    const error: DefinitionPlace["error"] = (option, problem) => whole.at(option).error(problem);
+    const place = { ...where, folder: where.folder ?? "", error };
+    const created = middleware(options, place);
+    if (transform !== undefined) Object.defineProperty(created, "transform", { value: transform(options, place) });
+    return Object.defineProperty(created, "name", { value: name });
+  };
+  return Object.defineProperties(create, { name: { value: name }, definition: { value: definition } }) as never;
+}
+
+/** Returns a new function each time, since it gets a name of its own. */
+function passOn(): Middleware {
+  return (request, context, next) => next(request, context);
+}
+
+/** What `define` has returned among the exports of a module, by the names of the middleware. */
+export function definedIn(exports: object): ReadonlyMap<string, DefinedMiddleware> {
+  return new Map(
+    Object.values(exports)
+      .filter(isDefined)
+      .map((create) => [create.definition.name, create]),
+  );
+}
+
+function isDefined(value: unknown): value is DefinedMiddleware {
+  return typeof value === "function" && "definition" in value && isObject(value.definition);
+}
+
+/** The schema of the options in a config. */
+export function optionsSchema({ summary, options, alternative }: Definition): Schema {
+  const object = objectSchema(options);
+  if (alternative === undefined) return { description: summary, ...object };
+  const alone = { ...options[alternative.option]?.schema, description: alternative.description };
+  return { description: summary, anyOf: [alone, object] };
+}
