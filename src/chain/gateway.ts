@@ -27,6 +27,7 @@ import type { Json } from "../protocol/revision.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";
 import { ToolFacts } from "../protocol/tool-facts.ts";
 import { compose, type ChainEntry } from "../protocol/compose.ts";
+import { GatewayReaders, type CallReader } from "./observe.ts";
 import type { SelectPart } from "./router/naming.ts";
 import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
 
@@ -52,6 +53,11 @@ export interface Gateway extends Handler {
   status(): Record<string, UpstreamStatus>;
   /** What GET /metrics shows, in the text format of Prometheus. Undefined if no middleware measures anything. */
   metrics(): string | undefined;
+  /**
+   * Reports every request to the reader, from now on, as it gets to the gateway, before the first middleware. Returns a
+   * function that stops this.
+   */
+  observe(reader: CallReader): () => void;
   /** Closes upstreams and middleware. Further calls wait for the first. Waits at most `budgetMs` (default: 10 s). */
   close(budgetMs?: number): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -92,8 +98,10 @@ export function createGateway(parts: GatewayParts): Gateway {
   let closing: Promise<void> | undefined;
   const stack = new GatewayStack(new StackVersion(namedEntries(middleware), upstreams, handler, select), isChanging);
   let gate = headerGate(stack.run);
+  const readers = new GatewayReaders((request, context) => gate(request, context));
   const run: Handler = (request, context) => {
     if (closing !== undefined) return Promise.reject(closed());
+    if (readers.handler !== undefined) return readers.handler(request, context);
     return context.caller.headers === undefined ? stack.run(request, context) : gate(request, context);
   };
   const close = async (budgetMs: number): Promise<void> => {
@@ -141,6 +149,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         return measured?.metrics?.(statusOf(current, closing !== undefined));
       },
     },
+    observe: { value: (reader: CallReader) => readers.add(reader) },
     close: { value: closeOnce },
     [Symbol.asyncDispose]: { value: () => closeOnce() },
   }) as unknown as Gateway;

@@ -3,6 +3,7 @@
 
 export { chain } from "./chain.ts";
 export { compose } from "./compose.ts";
+export { observe } from "./observe.ts";
 export { on } from "./on.ts";
 export { transform } from "./transform.ts";
 export { fromSdk } from "./upstream/from-sdk.ts";

@@ -4,6 +4,7 @@ export type { Chain, ChainTarget, GatewayOptions } from "./chain.ts";
 export type { ComposedHandler } from "./compose.ts";
 export type { ChainEntry } from "../protocol/compose.ts";
 export type { Gateway, GatewayUpstream } from "./gateway.ts";
+export type { CallReader, ObservedCall, ObservedQuestion, Step } from "./observe.ts";
 export type { Metadata, MetadataServer, TransformOptions } from "./transform.ts";
 export type {
   FailureCause,

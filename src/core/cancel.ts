@@ -103,7 +103,9 @@ export function isCopy(context: CancellableContext): boolean {
 }
 
 /** The fields that middleware changes, without the signal. */
-type ContextChanges = Partial<Pick<Context, "caller" | "notify" | "ask" | "onRoute" | "headers" | "headersChecked">>;
+type ContextChanges = Partial<
+  Pick<Context, "caller" | "notify" | "ask" | "onRoute" | "observer" | "headers" | "headersChecked">
+>;
 
 type ContextFields = { readonly [Name in keyof Context]: unknown };
 /** So that a new field of a context must be copied too. */
@@ -129,6 +131,7 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     session: fields.session,
     task: fields.task,
     onRoute: changes.onRoute ?? fields.onRoute,
+    observer: changes.observer ?? fields.observer,
     headers: changes.headers ?? fields.headers,
     headersChecked: changes.headersChecked ?? fields.headersChecked,
     run: fields.run,

@@ -12,11 +12,13 @@ export type {
   Meta,
   Middleware,
   Notification,
+  Observer,
   OptionsWithEnv,
   Params,
   Request,
   Result,
   Session,
+  StepRecorder,
   TaskWish,
 } from "./handler.ts";
 export type { Optional } from "./values.ts";

@@ -76,6 +76,8 @@ export interface Context {
    * a gateway itself, it is called again, with a name such as `team.notes`.
    */
   readonly onRoute?: (upstream: string | undefined, request: Request) => void;
+  /** What observes the request, if anything does. */
+  readonly observer?: Observer;
   /**
    * HTTP headers to send with the request, if it goes to a server over HTTP. Middleware may set them. They may be
    * secret. The headers of the protocol and the credentials of the connection replace those with the same name.
@@ -85,6 +87,30 @@ export interface Context {
   readonly headersChecked?: true;
   /** The id of the run of `run-code` that made this call, in code mode. Not set for other requests. */
   readonly run?: string;
+}
+
+/** What records the life of a request (chain/observe.ts). It can neither refuse nor change it. */
+export interface Observer {
+  /**
+   * A gateway sends the request to an upstream: the name of the upstream (undefined if the gateway has only one), and
+   * the request in the upstream's own names. If the upstream is a gateway itself, this is called again, with a name such
+   * as `team.notes`.
+   */
+  routed(upstream: string | undefined, request: Request): void;
+  /** Records what each middleware and each upstream gets and returns. Undefined unless a reader wants that. */
+  readonly recorder?: StepRecorder | undefined;
+}
+
+/** Records steps of a request. */
+export interface StepRecorder {
+  /** Runs the handler as a step. Undefined if the step is not recorded, and has not run. */
+  record(
+    kind: "middleware" | "upstream",
+    name: string,
+    request: Request,
+    context: Context,
+    handler: Handler,
+  ): Promise<Result> | undefined;
 }
 
 /** The session of a client: the same object for all its requests, for middleware and for handlers. */

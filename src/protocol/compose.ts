@@ -54,11 +54,15 @@ function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handle
     }
     return call.finish(returned);
   };
-  if (!TRUSTED.has(middleware)) return watched;
   const passOn = rejecting(next);
-  const unwatched = rejecting((request, context) => middleware(request, context, passOn));
-  // A subscription goes on for long, so its `notify` is watched.
-  return (request, context) => (request.method === "subscriptions/listen" ? watched : unwatched)(request, context);
+  const unwatched = TRUSTED.has(middleware)
+    ? rejecting((request, context) => middleware(request, context, passOn))
+    : watched;
+  return (request, context) => {
+    // A subscription goes on for long, so its `notify` is watched.
+    const run = request.method === "subscriptions/listen" ? watched : unwatched;
+    return context.observer?.recorder?.record("middleware", name, request, context, run) ?? run(request, context);
+  };
 }
 
 /** The same handler, but what it throws is a rejection. */

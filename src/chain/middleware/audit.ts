@@ -6,18 +6,16 @@ import { randomUUID } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import { Buffer } from "node:buffer";
 import { dirname, resolve } from "node:path";
-import { copyContext } from "../../core/cancel.ts";
-import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, field, func, requiredInConfig, string, type OptionsOf } from "../../core/fields.ts";
+import type { Middleware } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
-import { defined, errorMessage } from "../../core/values.ts";
+import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { methodNames } from "../method-names.ts";
+import { jsonOf, ObservedCall, publicUri, type CallReader } from "../observe.ts";
 import { readRef } from "../result-items.ts";
-import { jsonOf, publicUri } from "./log.ts";
 
 const OPTIONS = {
   file: requiredInConfig(string("The path of the file; relative to this config.")),
@@ -65,61 +63,49 @@ function createAudit(options: AuditOptions, { folder, error }: DefinitionPlace):
   if ((file === undefined) === (write === undefined)) throw error("file", "is required: the path of the file");
   const sink = file === undefined ? { write: write ?? (() => undefined) } : new AuditFile(resolve(folder, file));
   const lines = new Lines(sink, refuses);
-  const run = async (request: Request, context: Context, next: Handler): Promise<Result> => {
-    const begun = performance.now();
-    const about = entryOf(request, context, given);
-    let upstream: string | undefined;
-    await lines.ready();
-    const end = (outcome: object): Promise<void> => {
-      const ms = Math.round((performance.now() - begun) * 10) / 10;
-      return lines.add({ ...about, ...(start && { event: "end" }), ...defined({ upstream }), ...outcome, ms });
-    };
-    const onRoute: Context["onRoute"] = (name, sent) => {
-      upstream = name;
-      context.onRoute?.(name, sent);
-    };
-    let result: Result;
-    try {
-      if (start) {
-        await lines.add({ ...about, event: "start" });
-        await lines.ready();
-      }
-      result = await next(request, copyContext(context, { onRoute }));
-    } catch (error) {
-      await end(context.signal.aborted ? { outcome: "cancelled" } : { outcome: "error", error: kindOf(error) });
-      throw error;
-    }
-    await end(outcomeOf(result));
-    return result;
+  const reader: CallReader<object | undefined> = {
+    begin: async (call) => {
+      const entry = entryOf(call, given);
+      await lines.ready();
+      call.state = entry;
+      if (!start) return;
+      await lines.add({ ...entry, event: "start" });
+      await lines.ready();
+    },
+    end: async (call) => {
+      // A call that was refused because lines cannot be written has none.
+      if (call.state === undefined) return;
+      const { state: entry, upstream } = call;
+      const ms = Math.round(call.ms * 10) / 10;
+      await lines.add({ ...entry, event: start ? "end" : undefined, upstream, ...outcomeOf(call), ms });
+    },
   };
   const middleware: Middleware = function audit(request, context, next) {
-    return methods?.has(request.method) === false ? next(request, context) : run(request, context, next);
+    if (methods?.has(request.method) === false) return next(request, context);
+    return new ObservedCall(reader, request, context).run(next);
   };
   middleware.close = () => lines.close();
   return middleware;
 }
 
-/** The fields of a line that are known before the request is passed on. */
-function entryOf(request: Request, { caller, run }: Context, withArguments: boolean | "hash"): object {
+/** The fields of a line that are known before the request is passed on. Those that are undefined are not written. */
+function entryOf({ request, context, caller, name }: ObservedCall, withArguments: boolean | "hash"): object {
   const { method, params } = request;
-  const { name, uri, taskId } = params;
-  const named = [name, uri, readRef(params["ref"])?.name].find((one): one is string => typeof one === "string");
+  const { uri, taskId } = params;
+  const completed = name === undefined ? readRef(params["ref"])?.name : undefined;
+  const named = completed === undefined ? name : publicUri(completed);
   const args = withArguments === false ? undefined : (params["arguments"] ?? params["argument"] ?? (uri && { uri }));
   return {
     time: new Date().toISOString(),
     id: randomUUID(),
-    ...defined({
-      principal: caller.principal && cut(caller.principal),
-      client: caller.info && cut(`${caller.info.name} ${caller.info.version}`),
-      endpoint: caller.endpoint,
-      run,
-    }),
+    principal: caller.principal && cut(caller.principal),
+    client: caller.info && cut(`${caller.info.name} ${caller.info.version}`),
+    endpoint: caller.endpoint,
+    run: context.run,
     method: cut(method),
-    ...defined({
-      name: named === undefined ? undefined : cut(named === name ? named : publicUri(named)),
-      task: typeof taskId === "string" ? cut(taskId) : undefined,
-      arguments: args === undefined ? undefined : shownArguments(args, withArguments === "hash"),
-    }),
+    name: named && cut(named),
+    task: typeof taskId === "string" ? cut(taskId) : undefined,
+    arguments: args === undefined ? undefined : shownArguments(args, withArguments === "hash"),
   };
 }
 
@@ -128,22 +114,14 @@ function shownArguments(args: unknown, isHashed: boolean): unknown {
   return isHashed || length > MAX_ARGUMENTS ? `sha256 ${digest(args)}` : withoutSecrets(args);
 }
 
-function outcomeOf(result: Result): object {
-  const { resultType = "complete", isError, taskId } = result;
-  const outcome = isError === true ? "tool error" : resultType === "complete" ? "ok" : cut(errorMessage(resultType));
-  const task = resultType === "task" && typeof taskId === "string" ? cut(taskId) : undefined;
-  return { outcome, ...defined({ task }), bytes: Buffer.byteLength(jsonOf(result)) };
-}
-
-/** The kind of an error. Its message is not written, since it may contain secrets. */
-function kindOf(error: unknown): string | number {
-  try {
-    if (error instanceof McpError) return error.kind ?? error.code;
-    if (error instanceof ConnectionError) return error.kind;
-  } catch {
-    // The thrown value may be a Proxy whose traps throw.
-  }
-  return "internal_error";
+/** The message of an error is not written, since it may contain secrets. */
+function outcomeOf(call: ObservedCall): object {
+  if (call.status === "cancelled") return { outcome: "cancelled" };
+  if (call.status === "failed") return { outcome: "error", error: call.errorKind ?? "internal_error" };
+  const { outcome: type, bytes, result, isToolError } = call;
+  const outcome = isToolError ? "tool error" : type === "complete" ? "ok" : cut(type);
+  const taskId = result?.resultType === "task" ? result["taskId"] : undefined;
+  return { outcome, ...(typeof taskId === "string" && { task: cut(taskId) }), bytes };
 }
 
 function cut(text: string): string {

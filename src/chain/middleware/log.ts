@@ -5,16 +5,16 @@
 // these, what can be recognized as a secret is replaced.
 
 import { callListener } from "../../core/listeners.ts";
-import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, count, either, func, type OptionsOf } from "../../core/fields.ts";
+import type { Middleware } from "../../core/handler.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError, withoutDiagnostics } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
+import { jsonOf, ObservedCall, type CallReader } from "../observe.ts";
 
 /** The level of a line that `log()` writes. */
 export type Severity = "info" | "warning" | "error";
@@ -60,123 +60,94 @@ function createLog({
   const lowest = SEVERITIES.indexOf(level);
   const format = form === "json" ? JSON.stringify : formatText;
   const maxLength = typeof given === "number" ? given : given ? DEFAULT_LENGTH : 0;
-  const writeLine = (request: Request, context: Context, pending: Pending, outcome: Outcome): unknown =>
-    write(format(createEntry(request, context, pending, maxLength, outcome)));
-  const writeEntry = (request: Request, context: Context, pending: Pending, outcome: Outcome): void => {
-    if (SEVERITIES.indexOf(outcome.level) < lowest) return;
-    // A log that cannot be written must not fail the request.
-    callListener("write", writeLine, [request, context, pending, outcome]);
+  const writeLine = (call: ObservedCall, outcome: Outcome): unknown =>
+    write(format(createEntry(call, outcome, maxLength)));
+  const reader: CallReader = {
+    end: (call) => {
+      const outcome = call.status === "answered" ? successOf(call) : failureOf(call, maxLength);
+      // A log that cannot be written must not fail the request.
+      if (SEVERITIES.indexOf(outcome.level) >= lowest) callListener("write", writeLine, [call, outcome]);
+    },
   };
   return trusted(function log(request, context, next) {
-    const pending: Pending = { begun: performance.now(), upstream: undefined };
-    const onRoute: Context["onRoute"] = (upstream, sent) => {
-      pending.upstream = upstream;
-      context.onRoute?.(upstream, sent);
-    };
-    return next(request, copyContext(context, { onRoute })).then(
-      (result) => {
-        writeEntry(request, context, pending, successOf(result));
-        return result;
-      },
-      (error: unknown) => {
-        writeEntry(request, context, pending, failureOf(error, context, maxLength));
-        throw error;
-      },
-    );
+    return new ObservedCall(reader, request, context).run(next);
   });
 }
 
-/** A request that is not finished. */
-interface Pending {
-  readonly begun: number;
-  /** The upstream that got the request last. */
-  upstream: string | undefined;
-}
-
-/** The fields in the order in which they are written. */
+/** The fields in the order in which they are written. Those that are undefined are left out. */
 interface Entry {
   readonly time: string;
   readonly level: Severity;
   readonly method: string;
   /** The tool, the prompt or the URI. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Of a gateway with several. */
-  readonly upstream?: string;
+  readonly upstream?: string | undefined;
   readonly outcome: string;
-  readonly error?: string;
+  readonly error?: string | undefined;
   readonly ms: number;
-  readonly caller?: string;
+  readonly caller?: string | undefined;
   /** In code mode: the id of the run of `run-code` that made the call. */
-  readonly run?: string;
-  readonly arguments?: string;
+  readonly run?: string | undefined;
+  readonly arguments?: string | undefined;
 }
 
 type Outcome = Pick<Entry, "level" | "outcome" | "error">;
 
-function createEntry(request: Request, context: Context, pending: Pending, maxLength: number, outcome: Outcome): Entry {
-  const name = nameIn(request);
-  const caller = context.caller.info?.name;
+function createEntry(call: ObservedCall, { level, outcome, error }: Outcome, maxLength: number): Entry {
+  const { name, upstream, caller, request, context } = call;
   const args = maxLength > 0 ? request.params["arguments"] : undefined;
   return {
     time: new Date().toISOString(),
-    level: outcome.level,
-    method: sanitize(request.method, MAX_NAME_LENGTH),
-    ...(name === undefined ? undefined : { name }),
-    ...(pending.upstream === undefined ? undefined : { upstream: sanitize(pending.upstream, MAX_NAME_LENGTH) }),
-    outcome: outcome.outcome,
-    ...(outcome.error === undefined ? undefined : { error: outcome.error }),
-    ms: Math.round((performance.now() - pending.begun) * 10) / 10,
-    ...(typeof caller === "string" ? { caller: sanitize(caller, MAX_NAME_LENGTH) } : undefined),
-    ...(context.run === undefined ? undefined : { run: context.run }),
-    ...(args === undefined ? undefined : { arguments: sanitize(withoutSecrets(jsonOf(args)), maxLength) }),
+    level,
+    method: shortText(request.method),
+    name: shortText(name),
+    upstream: shortText(upstream),
+    outcome,
+    error,
+    ms: Math.round(call.ms * 10) / 10,
+    caller: shortText(caller.info?.name),
+    run: context.run,
+    arguments: args === undefined ? undefined : sanitize(withoutSecrets(jsonOf(args)), maxLength),
   };
 }
 
-function nameIn({ params }: Request): string | undefined {
-  const { name, uri } = params;
-  if (typeof name === "string") return sanitize(name, MAX_NAME_LENGTH);
-  return typeof uri === "string" ? sanitize(publicUri(uri), MAX_NAME_LENGTH) : undefined;
-}
-
-/** Without the query and the user info before an @, which may be secret. */
-export function publicUri(uri: string): string {
-  return uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
+function shortText<Text extends string | undefined>(text: Text): Text;
+function shortText(text: unknown): string | undefined {
+  return typeof text === "string" ? sanitize(text, MAX_NAME_LENGTH) : undefined;
 }
 
 const COMPLETE: Outcome = { level: "info", outcome: "complete" };
 
-function successOf({ resultType, isError }: Result): Outcome {
-  if (isError === true) return { level: "warning", outcome: "tool error" };
-  return resultType === undefined || resultType === "complete"
-    ? COMPLETE
-    : { level: "info", outcome: sanitize(errorMessage(resultType), MAX_NAME_LENGTH) };
+function successOf(call: ObservedCall): Outcome {
+  if (call.isToolError) return { level: "warning", outcome: "tool error" };
+  const { outcome } = call;
+  return outcome === "complete" ? COMPLETE : { level: "info", outcome: shortText(outcome) };
 }
 
-function failureOf(error: unknown, { signal }: Context, maxLength: number): Outcome {
-  if (signal.aborted) return { level: "info", outcome: "cancelled" };
-  const [level, summary, ownMessage] = summaryOf(error);
-  const message = maxLength > 0 ? errorMessage(error) : ownMessage;
+function failureOf(call: ObservedCall, maxLength: number): Outcome {
+  if (call.status === "cancelled") return { level: "info", outcome: "cancelled" };
+  const [level, summary, ownMessage] = summaryOf(call);
+  const message = maxLength > 0 ? errorMessage(call.error) : ownMessage;
   if (message === undefined) return { level, outcome: "failed", error: summary };
   // Secrets are replaced before the message is cut, since the rest of one would not be recognized.
   const shown = sanitize(withoutSecrets(message), maxLength > 0 ? maxLength : DEFAULT_LENGTH);
   return { level, outcome: "failed", error: `${summary}: ${shown}` };
 }
 
-/**
- * The level, what failed, and the message if it is written even without the option `arguments`. A refused request is a
- * warning. A failure that an operator should look at is an error.
- */
-function summaryOf(error: unknown): [Severity, string, string?] {
+/** The kinds of errors that an operator should look at. Other answers refuse a request, which is a warning. */
+const SERIOUS: ReadonlySet<unknown> = new Set(["internal_error", "unreachable", "timeout"]);
+
+/** The level, what failed, and the message if it is written even without the option `arguments`. */
+function summaryOf({ error, errorKind }: ObservedCall): [Severity, string, string?] {
   try {
     if (error instanceof ConnectionError) return ["error", error.kind, withoutDiagnostics(error)];
     if (error instanceof McpError) {
-      const { kind, code, data } = error;
-      const by = (data as { middlewareName?: unknown } | undefined)?.middlewareName;
-      const where = typeof by === "string" ? ` in the middleware ${sanitize(by, MAX_NAME_LENGTH)}` : "";
-      const isError = kind === "internal_error" || kind === "unreachable" || kind === "timeout";
-      return [isError ? "error" : "warning", `${kind ?? code}${where}`];
+      const by = (error.data as { middlewareName?: unknown } | undefined)?.middlewareName;
+      const where = typeof by === "string" ? ` in the middleware ${shortText(by)}` : "";
+      return [SERIOUS.has(errorKind) ? "error" : "warning", `${errorKind}${where}`];
     }
-    if (error instanceof Error) return ["error", sanitize(error.name, MAX_NAME_LENGTH)];
+    if (error instanceof Error) return ["error", shortText(error.name)];
   } catch {
     // The thrown value may be a Proxy whose traps throw.
   }
@@ -191,15 +162,6 @@ function formatText({ time, level, method, name, upstream, outcome, error, ms, c
   const run = more.run === undefined ? "" : `, run ${more.run}`;
   const args = more.arguments === undefined ? "" : `, arguments ${more.arguments}`;
   return `${time} ${level} ${what}: ${how}, ${ms} ms${who}${run}${args}`;
-}
-
-/** Never throws. */
-export function jsonOf(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? "";
-  } catch {
-    return "(not serializable)";
-  }
 }
 
 function writeToStderr(line: string): void {

@@ -2,15 +2,13 @@
 // The names follow OpenTelemetry's conventions for MCP. Callers choose methods and names, so a name gets figures of its
 // own only once it was in a list or a call of it succeeded, and the number of series is limited. The rest is `_other`.
 
-import { copyContext } from "../../core/cancel.ts";
-import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Middleware, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { count, type OptionsOf } from "../../core/fields.ts";
 import { trusted } from "../../protocol/compose.ts";
-import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { REQUEST_NAMES } from "../method-names.ts";
+import { ObservedCall, type CallReader } from "../observe.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
 
 const OPTIONS = {
@@ -52,21 +50,7 @@ export const metrics: DefinedMiddleware<[options?: MetricsOptions]> = define({
 function createMetrics({ maxSeries = 1_000 }: MetricsOptions): Middleware {
   const figures = new Figures(maxSeries);
   const middleware: Middleware = trusted(function metrics(request, context, next) {
-    const run = figures.begin(request);
-    const onRoute: Context["onRoute"] = (upstream, sent) => {
-      run.server = upstream;
-      context.onRoute?.(upstream, sent);
-    };
-    return next(request, copyContext(context, { onRoute })).then(
-      (result) => {
-        figures.succeed(run, result);
-        return result;
-      },
-      (error: unknown) => {
-        figures.end(run, errorType(error, context));
-        throw error;
-      },
-    );
+    return new ObservedCall(figures, request, context).run(next);
   });
   middleware.metrics = (upstreams) => figures.format(upstreams);
   return middleware;
@@ -82,14 +66,6 @@ interface Operation {
   readonly known: Set<string> | undefined;
   /** By name, server and error. */
   readonly series: SeriesTree;
-}
-
-interface Run {
-  readonly operation: Operation;
-  readonly request: Request;
-  readonly begun: number;
-  /** The upstream that got the request last. */
-  server: string | undefined;
 }
 
 interface Series {
@@ -108,7 +84,7 @@ function branch<Key, Inner extends Map<unknown, unknown>>(map: Map<Key, Inner>, 
   return inner;
 }
 
-class Figures {
+class Figures implements CallReader<Operation> {
   readonly #maxSeries: number;
   readonly #series: Series[] = [];
   readonly #operations = new Map<string, Operation>();
@@ -117,11 +93,12 @@ class Figures {
     this.#maxSeries = maxSeries;
   }
 
-  begin(request: Request): Run {
-    const operation = this.#operations.get(request.method) ?? this.#operation(request.method);
+  begin(call: ObservedCall<Operation>): void {
+    const { method } = call.request;
+    const operation = this.#operations.get(method) ?? this.#operation(method);
     operation.inFlight += 1;
     operation.isUsed = true;
-    return { operation, request, begun: performance.now(), server: undefined };
+    call.state = operation;
   }
 
   /** Of a method that was not used yet. Callers choose methods, so those that are unknown share one. */
@@ -136,24 +113,19 @@ class Figures {
     return operation;
   }
 
-  succeed(run: Run, result: Result): void {
-    if (result["isError"] === true) {
-      this.end(run, "tool_error");
-      return;
-    }
-    const { known, method } = run.operation;
-    if (known === undefined && method.endsWith("/list")) this.#learnList(method, result);
-    this.end(run, "");
-  }
-
-  end(run: Run, error: string): void {
-    const { operation, begun } = run;
+  end(call: ObservedCall<Operation>): void {
+    const { state: operation, result } = call;
+    const { known, method } = operation;
     operation.inFlight -= 1;
     // A subscription is open for as long as its caller likes.
-    if (operation.method === "subscriptions/listen") return;
-    const seconds = (performance.now() - begun) / 1_000;
-    const series = this.#seriesOf(run, error);
+    if (method === "subscriptions/listen") return;
+    const error = errorType(call);
+    if (result !== undefined && error === "" && known === undefined && method.endsWith("/list")) {
+      this.#learnList(method, result);
+    }
+    const series = this.#seriesOf(call, error);
     if (series === undefined) return;
+    const seconds = call.ms / 1_000;
     let at = 0;
     while (at < BUCKETS.length && seconds > (BUCKETS[at] ?? 0)) at += 1;
     series.counts[at] = (series.counts[at] ?? 0) + 1;
@@ -161,7 +133,8 @@ class Figures {
   }
 
   /** Undefined if there are too many. A name has series only if it is known, so that those are looked for first. */
-  #seriesOf({ operation, request, server = "" }: Run, error: string): Series | undefined {
+  #seriesOf(call: ObservedCall<Operation>, error: string): Series | undefined {
+    const { state: operation, request, upstream: server = "" } = call;
     const { known } = operation;
     const { name } = request.params;
     const found = operation.series
@@ -254,14 +227,8 @@ function formatLabels(labels: Readonly<Record<string, string>>): string {
   return `{${present.map(([name, value]) => `${name}="${escape(value)}"`).join(",")}}`;
 }
 
-/** The value of OpenTelemetry's `error.type`: the code of an answer, or why there was none. */
-export function errorType(error: unknown, { signal }: Context): string {
-  if (signal.aborted) return "cancelled";
-  try {
-    if (error instanceof McpError) return String(error.code);
-    if (error instanceof ConnectionError) return error.kind;
-  } catch {
-    // The thrown value may be a Proxy whose traps throw.
-  }
-  return OTHER;
+/** The value of OpenTelemetry's `error.type`: the code of an answer, or why there was none. Empty if the call worked. */
+export function errorType(call: ObservedCall): string {
+  if (call.status === "answered") return call.isToolError ? "tool_error" : "";
+  return call.status === "cancelled" ? call.status : String(call.errorCode ?? call.errorKind ?? OTHER);
 }

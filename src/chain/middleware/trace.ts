@@ -14,7 +14,6 @@ import type {
   TextMapSetter,
 } from "@opentelemetry/api";
 import { ignoreRejection, within } from "../../core/async.ts";
-import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, code, type OptionsOf } from "../../core/fields.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -22,6 +21,7 @@ import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
+import { jsonOf, ObservedCall, publicUri, type CallReader } from "../observe.ts";
 import { errorType } from "./metrics.ts";
 
 const OPTIONS = {
@@ -117,6 +117,7 @@ class Tracer {
   readonly #errorCode: SpanStatusCode;
   readonly #kind: SpanKind;
   readonly #hasContent: boolean;
+  readonly #reader: CallReader<Span> = { end: (call) => this.#end(call) };
 
   constructor(api: Api, kind: "server" | "client", hasContent: boolean) {
     this.#contexts = api.context;
@@ -138,23 +139,10 @@ class Tracer {
     // The provider may be set up after this middleware was created, so the tracer is asked for each time.
     const span = traces.getTracer("catenary").startSpan(spanName(request), { kind, attributes }, parent);
     const active = traces.setSpan(parent, span);
-    const onRoute: Context["onRoute"] = (upstream, sent) => {
-      if (upstream !== undefined) span.setAttribute("catenary.upstream", upstream);
-      context.onRoute?.(upstream, sent);
-    };
+    const call = new ObservedCall(this.#reader, request, context);
+    call.state = span;
     const sent = this.#withSpan(request, active);
-    return contexts
-      .with(active, () => next(sent, copyContext(context, { onRoute })))
-      .then(
-        (result) => {
-          this.#succeed(span, result);
-          return result;
-        },
-        (error: unknown) => {
-          this.#fail(span, errorType(error, context), error);
-          throw error;
-        },
-      );
+    return contexts.with(active, () => call.run(next, sent));
   }
 
   /** Sends spans that the SDK still holds, since the program may end now. The API has no function for that. */
@@ -177,20 +165,19 @@ class Tracer {
     return { ...request, params: { ...params, _meta: { ...params._meta, ...carrier } } };
   }
 
-  #succeed(span: Span, result: Result): void {
-    if (this.#hasContent && result["content"] !== undefined) {
-      span.setAttribute("gen_ai.tool.call.result", jsonOf(result["structuredContent"] ?? result["content"]));
+  #end(call: ObservedCall<Span>): void {
+    const { state: span, upstream, result, error, errorCode } = call;
+    const type = errorType(call);
+    if (upstream !== undefined) span.setAttribute("catenary.upstream", upstream);
+    if (this.#hasContent && result?.["content"] !== undefined) {
+      span.setAttribute("gen_ai.tool.call.result", shownContent(result["structuredContent"] ?? result["content"]));
     }
-    if (result["isError"] === true) this.#fail(span, "tool_error");
-    else span.end();
-  }
-
-  #fail(span: Span, type: string, error?: unknown): void {
-    span.setAttribute("error.type", type);
-    if (error instanceof McpError) span.setAttribute("rpc.response.status_code", String(error.code));
-    const message =
-      this.#hasContent && error !== undefined ? { message: withoutSecrets(errorMessage(error)) } : undefined;
-    span.setStatus({ code: this.#errorCode, ...message });
+    if (type !== "") {
+      span.setAttribute("error.type", type);
+      if (errorCode !== undefined) span.setAttribute("rpc.response.status_code", String(errorCode));
+      const hasMessage = this.#hasContent && error !== undefined;
+      span.setStatus({ code: this.#errorCode, ...(hasMessage && { message: withoutSecrets(errorMessage(error)) }) });
+    }
     span.end();
   }
 }
@@ -217,22 +204,15 @@ function attributesOf({ method, params }: Request, { revision }: Context, hasCon
       "gen_ai.operation.name": "execute_tool",
       "gen_ai.tool.name": String(name),
     };
-    if (hasContent && args !== undefined) attributes["gen_ai.tool.call.arguments"] = jsonOf(args);
+    if (hasContent && args !== undefined) attributes["gen_ai.tool.call.arguments"] = shownContent(args);
     return attributes;
   }
   const attributes: Attributes = { "mcp.method.name": method, "mcp.protocol.version": revision };
   if (method === "prompts/get" && typeof name === "string") attributes["gen_ai.prompt.name"] = name;
-  // A query, and user info before an @, may be secret.
-  if (typeof uri === "string") {
-    attributes["mcp.resource.uri"] = uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
-  }
+  if (typeof uri === "string") attributes["mcp.resource.uri"] = publicUri(uri);
   return attributes;
 }
 
-function jsonOf(value: unknown): string {
-  try {
-    return withoutSecrets(JSON.stringify(value) ?? "").slice(0, MAX_CONTENT);
-  } catch {
-    return "(not serializable)";
-  }
+function shownContent(value: unknown): string {
+  return withoutSecrets(jsonOf(value)).slice(0, MAX_CONTENT);
 }

@@ -6,6 +6,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
+import { sendTo } from "../observe.ts";
 import { withUpstreamName, isNoAnswer, isNotFound, withRequestedName } from "./failures.ts";
 import type { Route, RoutedUpstream } from "./names.ts";
 import type { NamedKind } from "./shown-names.ts";
@@ -38,7 +39,7 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
   onRoute?.(name, request);
   try {
     const own = onRoute === undefined ? context : copyContext(context, { onRoute: within(name, onRoute) });
-    return checkResult(await handler(request, own), request);
+    return checkResult(await sendTo(name, handler, request, own), request);
   } catch (error) {
     throw context.signal.aborted ? error : withUpstreamName(name, error);
   }

@@ -7,6 +7,7 @@ import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
+import { sendTo } from "../observe.ts";
 import { mapItems } from "../result-items.ts";
 import { checkResult, otherName } from "./calls.ts";
 import { isMethodNotFound } from "./failures.ts";
@@ -48,7 +49,10 @@ export function singleUpstream(
   let loading: Promise<Loaded> | undefined;
   const load = async (): Promise<Loaded> => (loaded ??= create(typeof naming === "function" ? await naming() : naming));
   const list = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
-    const [result, own] = await Promise.all([handler(request, context), loaded ?? (loading ??= load())]);
+    const [result, own] = await Promise.all([
+      sendTo(undefined, handler, request, context),
+      loaded ?? (loading ??= load()),
+    ]);
     return own[kind].show(checkResult(result, request));
   };
   const send = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
@@ -66,11 +70,11 @@ export function singleUpstream(
       if (named !== holder) sent = { method, params: holder === params ? named : { ...params, ref: named } };
     }
     context.onRoute?.(undefined, sent);
-    return checkResult(await handler(sent, context), sent);
+    return checkResult(await sendTo(undefined, handler, sent, context), sent);
   };
   const pass = async (request: Request, context: Context): Promise<Result> => {
     context.onRoute?.(undefined, request);
-    return checkResult(await handler(request, context), request);
+    return checkResult(await sendTo(undefined, handler, request, context), request);
   };
   return (request, context) => {
     const kind = KIND_OF.get(request.method);

@@ -1,0 +1,395 @@
+// The life of a call, recorded once for all that want to know of it: `log`, `audit`, `metrics`, `trace` and `--trace`
+// read it, and so can programs, by `observe()` at a place in a chain or by `gateway.observe()`. A record refers to
+// requests and results, which are immutable. What takes time, such as bytes, is computed when it is read.
+
+import { Buffer } from "node:buffer";
+import { attempt } from "../core/async.ts";
+import { copyContext, isCancelled, onCancel } from "../core/cancel.ts";
+import { ConnectionError } from "../core/errors.ts";
+import type {
+  Caller,
+  Context,
+  Handler,
+  Middleware,
+  Notification,
+  Observer,
+  Request,
+  Result,
+  StepRecorder,
+} from "../core/handler.ts";
+import { callListener } from "../core/listeners.ts";
+import { checkOptions, kindOf } from "../core/options.ts";
+import { errorMessage } from "../core/values.ts";
+import { trusted } from "../protocol/compose.ts";
+import { McpError } from "../protocol/errors.ts";
+
+/** What reads the lives of calls. It has the methods for what it wants to know. */
+export interface CallReader<State = unknown> {
+  /** A call begins. */
+  readonly begin?: ((call: ObservedCall<State>) => void | Promise<void>) | undefined;
+  /** The call notifies its caller: progress, a log message, a change. */
+  readonly notified?: ((call: ObservedCall<State>, notification: Notification) => void) | undefined;
+  /** The call asks its caller. */
+  readonly asked?: ((call: ObservedCall<State>, question: ObservedQuestion) => void) | undefined;
+  /** The caller has answered, or the question has failed. */
+  readonly answered?: ((call: ObservedCall<State>, question: ObservedQuestion) => void) | undefined;
+  /** The caller no longer wants the result. */
+  readonly cancelled?: ((call: ObservedCall<State>) => void) | undefined;
+  /** The call has ended. */
+  readonly end?: ((call: ObservedCall<State>) => void | Promise<void>) | undefined;
+  /** Whether `steps` of a call are recorded. Default: false. */
+  readonly steps?: boolean | undefined;
+}
+
+/** A request to the caller during a call. */
+export interface ObservedQuestion {
+  readonly request: Request;
+  readonly result?: Result | undefined;
+  readonly error?: unknown;
+  /** How long the answer took. Undefined until then. */
+  readonly ms?: number | undefined;
+}
+
+/** The life of one call, as it is seen at one place. Its fields change until the call has ended. */
+export class ObservedCall<State = unknown> implements Observer {
+  /** As it got to this place. */
+  readonly request: Request;
+  readonly context: Context;
+  /** By the clock of `performance.now()`. */
+  readonly startedAt: number = performance.now();
+  /** The upstream that got the request last, such as `notes` or `team.notes`. Undefined if there is only one. */
+  upstream: string | undefined = undefined;
+  /** The request in the own names of the upstream that got it last. */
+  sent: Request | undefined = undefined;
+  /** Undefined if the call has failed. */
+  result: Result | undefined = undefined;
+  /** What was thrown, if the call has failed. */
+  error: unknown = undefined;
+  /** Running until the call has ended. It is cancelled if it failed after its caller had cancelled it. */
+  status: "running" | "answered" | "failed" | "cancelled" = "running";
+  /** How many notifications and questions there were, if the reader has a method for either. */
+  notifications = 0;
+  questions = 0;
+  /** How long the call has waited for answers of its caller, all questions together. */
+  waitedMs = 0;
+  /** For the reader. */
+  state!: State;
+  readonly recorder: Steps | undefined;
+  readonly #reader: CallReader;
+  #ms: number | undefined = undefined;
+  #forgetCancel: (() => void) | undefined = undefined;
+
+  constructor(reader: CallReader<State>, request: Request, context: Context) {
+    this.#reader = reader as CallReader;
+    this.request = request;
+    this.context = context;
+    // If steps are recorded already, the reader gets those that follow here.
+    this.recorder =
+      (context.observer?.recorder as Steps | undefined) ?? (reader.steps === true ? new Steps() : undefined);
+  }
+
+  get caller(): Caller {
+    return this.context.caller;
+  }
+
+  /** The tool, the prompt or the URI. A URI is without its query and user info, which may be secret. */
+  get name(): string | undefined {
+    const { name, uri } = this.request.params;
+    if (typeof name === "string") return name;
+    return typeof uri === "string" ? publicUri(uri) : undefined;
+  }
+
+  /** How long the call took, or has taken so far. A call that has ended is measured when this is first read. */
+  get ms(): number {
+    if (this.#ms !== undefined) return this.#ms;
+    const ms = performance.now() - this.startedAt;
+    if (this.status !== "running") this.#ms = ms;
+    return ms;
+  }
+
+  get isToolError(): boolean {
+    return this.result?.["isError"] === true;
+  }
+
+  /** `complete`, another type of result such as `input_required`, `tool_error`, `failed`, `cancelled` or `running`. */
+  get outcome(): string {
+    if (this.status !== "answered") return this.status;
+    if (this.isToolError) return "tool_error";
+    const { resultType = "complete" } = this.result ?? {};
+    return typeof resultType === "string" ? resultType : errorMessage(resultType);
+  }
+
+  /** Of an answer, such as `tool_not_found`, or its code if it has none; or why there was no answer, such as `timeout`. */
+  get errorKind(): string | number | undefined {
+    const { kind, code } = failureOf(this.error);
+    return kind ?? code;
+  }
+
+  /** The code of an error that is an answer. */
+  get errorCode(): number | undefined {
+    return failureOf(this.error).code;
+  }
+
+  /** The length of the result as JSON. */
+  get bytes(): number {
+    return this.result === undefined ? 0 : Buffer.byteLength(jsonOf(this.result));
+  }
+
+  /** What the middleware and upstreams that follow got and returned. Empty unless a reader wants steps. */
+  get steps(): readonly Step[] {
+    return this.recorder?.steps ?? [];
+  }
+
+  routed(upstream: string | undefined, request: Request): void {
+    this.upstream = upstream;
+    this.sent = request;
+    this.context.observer?.routed(upstream, request);
+  }
+
+  /** Passes the request, or the one that takes its place, on to `next`. */
+  run(next: Handler, request: Request = this.request): Promise<Result> {
+    const begun = this.#reader.begin?.(this);
+    const outcome = begun === undefined ? this.#pass(next, request) : begun.then(() => this.#pass(next, request));
+    return outcome.then(
+      (result) => {
+        this.result = result;
+        const read = this.#end("answered");
+        return read === undefined ? result : read.then(() => result);
+      },
+      (error: unknown) => {
+        this.error = error;
+        const read = this.#end(isCancelled(this.context) ? "cancelled" : "failed");
+        if (read === undefined) throw error;
+        return read.then(() => Promise.reject(error));
+      },
+    );
+  }
+
+  #pass(next: Handler, request: Request): Promise<Result> {
+    const reader = this.#reader;
+    const { context } = this;
+    if (reader.cancelled !== undefined) this.#forgetCancel = onCancel(context, () => reader.cancelled?.(this));
+    const watches = reader.notified !== undefined || reader.asked !== undefined || reader.answered !== undefined;
+    try {
+      return next(request, copyContext(context, watches ? this.#messages() : { observer: this }));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #messages(): Pick<Context, "observer" | "notify" | "ask"> {
+    const { context } = this;
+    const reader = this.#reader;
+    return {
+      observer: this,
+      notify: (notification) => {
+        this.notifications += 1;
+        reader.notified?.(this, notification);
+        context.notify(notification);
+      },
+      ask: async (request, options) => {
+        const question: { -readonly [Name in keyof ObservedQuestion]: ObservedQuestion[Name] } = { request };
+        const askedAt = performance.now();
+        this.questions += 1;
+        reader.asked?.(this, question);
+        try {
+          return (question.result = await context.ask(request, options));
+        } catch (error) {
+          question.error = error;
+          throw error;
+        } finally {
+          question.ms = performance.now() - askedAt;
+          this.waitedMs += question.ms;
+          reader.answered?.(this, question);
+        }
+      },
+    };
+  }
+
+  #end(status: "answered" | "failed" | "cancelled"): void | Promise<void> {
+    this.#forgetCancel?.();
+    this.status = status;
+    return this.#reader.end?.(this);
+  }
+}
+
+/** So many steps of one middleware are recorded. One that sends a request again and again would fill the memory. */
+const MAX_STEPS = 100;
+
+class Steps implements StepRecorder {
+  readonly steps: Step[] = [];
+
+  record(
+    kind: "middleware" | "upstream",
+    name: string,
+    request: Request,
+    context: Context,
+    handler: Handler,
+  ): Promise<Result> | undefined {
+    const { observer } = context;
+    if (observer === undefined || this.steps.length >= MAX_STEPS) return undefined;
+    const step = new Step(kind, name, request, observer);
+    this.steps.push(step);
+    return attempt(() => handler(request, copyContext(context, { observer: step }))).then(
+      (result) => {
+        step.result = result;
+        step.endedAt = performance.now();
+        return result;
+      },
+      (error: unknown) => {
+        step.error = error;
+        step.endedAt = performance.now();
+        throw error;
+      },
+    );
+  }
+}
+
+/** A call in one middleware or upstream: what it got, what it returned, and the steps that its own requests took. */
+export class Step extends Steps implements Observer {
+  readonly kind: "middleware" | "upstream";
+  readonly name: string;
+  readonly request: Request;
+  readonly startedAt: number = performance.now();
+  endedAt: number | undefined = undefined;
+  result: Result | undefined = undefined;
+  error: unknown = undefined;
+  readonly recorder: Steps = this;
+  readonly #outer: Observer;
+
+  constructor(kind: "middleware" | "upstream", name: string, request: Request, outer: Observer) {
+    super();
+    this.kind = kind;
+    this.name = name;
+    this.request = request;
+    this.#outer = outer;
+  }
+
+  routed(upstream: string | undefined, request: Request): void {
+    this.#outer.routed(upstream, request);
+  }
+}
+
+/**
+ * A middleware that reports each call at its place in the chain to the reader. The reader cannot refuse, change or delay
+ * a call, and what it throws is only reported.
+ *
+ * @example
+ * chain(observe({ end: (call) => console.log(call.name, call.upstream, call.outcome, call.ms) })).to(server)
+ */
+export function observe(reader: CallReader): Middleware {
+  const guarded = guardedReader(reader);
+  return trusted(function observe(request, context, next) {
+    return new ObservedCall(guarded, request, context).run(next);
+  });
+}
+
+/** Typed, so that a new method must be added here too. */
+const METHODS: Record<Exclude<keyof CallReader, "steps">, true> = {
+  ...{ begin: true, notified: true, asked: true, answered: true, cancelled: true, end: true },
+};
+
+function guardedReader(reader: CallReader): CallReader {
+  checkOptions("observe()", reader, { ...METHODS, steps: true });
+  const guarded = Object.keys(METHODS).flatMap((name) => {
+    const method = reader[name as keyof typeof METHODS] as ((...args: readonly unknown[]) => unknown) | undefined;
+    if (method === undefined) return [];
+    if (typeof method !== "function") {
+      throw new TypeError(`observe(): \`${name}\` must be a function, not ${kindOf(method)}`);
+    }
+    return [[name, (...args: readonly unknown[]) => callListener(name, method.bind(reader), args)]];
+  });
+  const { end, ...others } = Object.fromEntries(guarded) as CallReader;
+  const measureAndEnd = (call: ObservedCall): void => {
+    // The reader may keep the call, and read how long it took later.
+    void call.ms;
+    void end?.(call);
+  };
+  return { ...others, end: measureAndEnd, steps: reader.steps };
+}
+
+/** The readers of a running gateway, around its handler. */
+export class GatewayReaders {
+  /** Undefined if there are no readers. */
+  handler: Handler | undefined;
+  readonly #inner: Handler;
+  readonly #readers = new Set<Middleware>();
+
+  constructor(inner: Handler) {
+    this.#inner = inner;
+  }
+
+  /** Returns a function that removes the reader. Calls that it has seen begin are still reported to it. */
+  add(reader: CallReader): () => void {
+    const middleware = observe(reader);
+    this.#readers.add(middleware);
+    this.#update();
+    return () => {
+      if (this.#readers.delete(middleware)) this.#update();
+    };
+  }
+
+  #update(): void {
+    const wrap = (next: Handler, middleware: Middleware): Handler => {
+      return (request, context) => middleware(request, context, next);
+    };
+    this.handler = this.#readers.size === 0 ? undefined : [...this.#readers].reduceRight(wrap, this.#inner);
+  }
+}
+
+/** Sends a request to an upstream, and reports that. `name` is undefined if the gateway has only this upstream. */
+export function sendTo(
+  name: string | undefined,
+  handler: Handler,
+  request: Request,
+  context: Context,
+): Promise<Result> {
+  const { observer } = context;
+  if (observer === undefined) return handler(request, context);
+  observer.routed(name, request);
+  const inner = name === undefined ? context : copyContext(context, { observer: new NestedObserver(name, observer) });
+  const { recorder } = observer;
+  if (recorder === undefined) return handler(request, inner);
+  return recorder.record("upstream", name ?? "upstream", request, inner, handler) ?? handler(request, inner);
+}
+
+/** Puts the name of a gateway before the names of its upstreams. */
+class NestedObserver implements Observer {
+  readonly recorder: StepRecorder | undefined;
+  readonly #name: string;
+  readonly #outer: Observer;
+
+  constructor(name: string, outer: Observer) {
+    this.#name = name;
+    this.#outer = outer;
+    this.recorder = outer.recorder;
+  }
+
+  routed(upstream: string | undefined, request: Request): void {
+    this.#outer.routed(upstream === undefined ? this.#name : `${this.#name}.${upstream}`, request);
+  }
+}
+
+function failureOf(error: unknown): { readonly kind?: string | undefined; readonly code?: number } {
+  try {
+    if (error instanceof McpError) return { kind: error.kind, code: error.code };
+    if (error instanceof ConnectionError) return { kind: error.kind };
+  } catch {
+    // The thrown value may be a Proxy whose traps throw.
+  }
+  return {};
+}
+
+/** Without the query and the user info before an @, which may be secret. */
+export function publicUri(uri: string): string {
+  return uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
+}
+
+/** Never throws. */
+export function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch {
+    return "(not serializable)";
+  }
+}
