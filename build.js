@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "rolldown";
 
 /** For publishing: without source maps, which are larger than the code. Names and lines stay, for stack traces. */
@@ -210,16 +210,54 @@ function pruneDeclarations() {
   }
 }
 
-/** Writes the description of each option as its doc comment: declarations have it as a type (`Field` in src/core). */
-function documentOptions() {
-  for (const name of readdirSync("dist", { recursive: true }).filter((file) => file.endsWith(".d.ts"))) {
-    const text = readFileSync(join("dist", name), "utf8");
-    const documented = text.replace(
-      /^( *)((?:readonly )?\w+: .*?Field)<("(?:[^"\\]|\\.)+")(?=, )/gm,
-      (_all, indent, field, description) => `${indent}/** ${JSON.parse(description)} */\n${indent}${field}<string`,
-    );
-    if (documented !== text) writeFileSync(join("dist", name), documented);
-  }
+/** The type of an option, by the kind of its field. */
+const KINDS = {
+  "": (type) => (type.includes("=>") ? `(${type})` : type),
+  Required: (type) => type,
+  Object: (type) => type,
+  List: (type) => `readonly ${type}[]`,
+  Map: (type) => `Readonly<Record<string, ${type}>>`,
+};
+
+/**
+ * Writes the types of options as interfaces with doc comments. tsc writes `OptionsOf<typeof OPTIONS>`, and a type with
+ * all fields for `OPTIONS`, but editors show no comments of what a type like `OptionsOf` maps.
+ */
+function expandOptions(text) {
+  const fields = /^declare const (\w+): (\{\n[^]*?\n\});\n/gm;
+  const aliases = /^export type (\w+) = OptionsOf<typeof (\w+)>;$/gm;
+  const sources = new Map([...text.matchAll(fields)].map(([, name, members]) => [name, members]));
+  const names = new Map(
+    [...text.matchAll(aliases)].map(([, alias, name]) => [oneLine(sources.get(name) ?? ""), alias]),
+  );
+  const expandMembers = (members) => {
+    const member =
+      /^( *)(?:readonly )?(\w+): [^\n<]*?(Required|Object|List|Map|)Field<("(?:[^"\\]|\\.)*"), (.*?|[^\n]*\{\n[^]*?\n\1\}.*?)>;$/gm;
+    return members.replace(member, (_all, indent, name, kind, description, type) => {
+      const comment = description === '""' ? "" : `${indent}/** ${JSON.parse(description)} */\n`;
+      const value = KINDS[kind](
+        /List|Map|Object/.test(kind) ? (names.get(oneLine(type)) ?? expandMembers(type)) : type,
+      );
+      return `${comment}${indent}readonly ${name}${kind === "Required" ? `: ${value}` : `?: ${value} | undefined`};`;
+    });
+  };
+  return text
+    .replace(fields, (all, _name, members) => (members.includes("Field<") ? "" : all))
+    .replace(aliases, (_all, alias, name) => `export interface ${alias} ${expandMembers(sources.get(name))}`);
+}
+
+function oneLine(text) {
+  return text.replaceAll(/\s+/g, " ");
+}
+
+/** Writes the JSON Schema of a config, which its readers make. */
+async function writeSchema() {
+  const file = "dist/config/schema.js";
+  const output = { file, format: "esm", codeSplitting: false };
+  await build({ ...common, input: "src/config/load.ts", output });
+  const { CONFIG_SCHEMA } = await import(pathToFileURL(file).href);
+  writeFileSync("dist/config/schema.json", `${JSON.stringify(CONFIG_SCHEMA)}\n`);
+  rmSync(file);
 }
 
 const vendored = [];
@@ -227,12 +265,17 @@ for (const part of parts) vendored.push(...packagesIn(await build(part)));
 for (const [file, code] of Object.entries(VENDORED)) vendored.push(...packagesIn(await vendor(file, code)));
 writeFileSync("dist/THIRD-PARTY-LICENSES.txt", licences([...new Set(vendored)]).join(`\n${"-".repeat(80)}\n\n`));
 
+await writeSchema();
+
 const compiler = fileURLToPath(import.meta.resolve("typescript/package.json"));
 execFileSync(process.execPath, [join(dirname(compiler), "bin/tsc"), "-p", "tsconfig.build.json", "--noCheck"], {
   stdio: "inherit",
 });
+for (const name of readdirSync("dist", { recursive: true }).filter((file) => file.endsWith(".d.ts"))) {
+  const text = readFileSync(join("dist", name), "utf8");
+  if (text.includes("OptionsOf<")) writeFileSync(join("dist", name), expandOptions(text));
+}
 pruneDeclarations();
-documentOptions();
 
 // Makes `npx catenary` work in this folder, as npm does where the package is installed.
 chmodSync("dist/cli/main.js", 0o755);

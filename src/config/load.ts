@@ -298,7 +298,7 @@ const TOP = {
   limits: limits.describe("Limits on callers."),
 } as const satisfies read.Fields;
 
-/** The JSON Schema of a config. `npm run schema` writes it to schema.json, for editors. */
+/** The JSON Schema of a config. The build writes it to dist/config/schema.json, for editors. */
 export const CONFIG_SCHEMA: read.Schema = {
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "Catenary",

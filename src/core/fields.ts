@@ -43,8 +43,23 @@ export interface Field<Description extends string = string, Type = unknown> {
 
 export type Fields = Readonly<Record<string, Field>>;
 
-type RequiredField<Description extends string, Type> = Field<Description, Type> & { readonly required: string };
-export type TypeOf<Of> = Of extends Field<string, infer Type> ? Type : never;
+/** An option that must be set. */
+export interface RequiredField<Description extends string, Type> extends Field<Description, Type> {
+  readonly required: string;
+}
+
+/** Fields with fields of their own have types of their own, whose names the build reads. */
+export interface ObjectField<Description extends string, Of extends Fields> extends Field<Description, OptionsOf<Of>> {}
+export interface ListField<Description extends string, Of extends Fields> extends Field<
+  Description,
+  readonly OptionsOf<Of>[]
+> {}
+export interface MapField<Description extends string, Of extends Fields> extends Field<
+  Description,
+  Readonly<Record<string, OptionsOf<Of>>>
+> {}
+
+type TypeOf<Of> = Of extends Field<string, infer Type> ? Type : never;
 type RequiredKeys<Of extends Fields> = {
   [Name in keyof Of]: Of[Name] extends { readonly required: string } ? Name : never;
 }[keyof Of];
@@ -184,7 +199,7 @@ export function code<Type>(): Field<"", Type> {
 export function object<const Description extends string, const Of extends Fields>(
   description: Description,
   fields: Of,
-): Field<Description, OptionsOf<Of>> {
+): ObjectField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): OptionsOf<Of> => checkFields(value, fields, place);
   return { description, schema: described(objectSchema(fields), description), check };
 }
@@ -193,7 +208,7 @@ export function object<const Description extends string, const Of extends Fields
 export function listOf<const Description extends string, const Of extends Fields>(
   description: Description,
   fields: Of,
-): Field<Description, readonly OptionsOf<Of>[]> {
+): ListField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): readonly OptionsOf<Of>[] => {
     if (!Array.isArray(value)) throw place.error(`must be an array of objects${shown(value)}`);
     return value.map((item, index) => checkFields(item, fields, place.at(String(index))));
@@ -205,7 +220,7 @@ export function listOf<const Description extends string, const Of extends Fields
 export function mapOf<const Description extends string, const Of extends Fields>(
   description: Description,
   fields: Of,
-): Field<Description, Readonly<Record<string, OptionsOf<Of>>>> {
+): MapField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): Readonly<Record<string, OptionsOf<Of>>> => {
     if (!isObject(value)) throw place.error(`must be an object${shown(value)}`);
     for (const [key, item] of Object.entries(value)) checkFields(item, fields, place.at(key));

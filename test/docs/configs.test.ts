@@ -60,7 +60,7 @@ function inConfig(code: string): string {
 
 // Keywords that editors know and ajv does not.
 const ajv = new Ajv({ allowUnionTypes: true }).addVocabulary(["allowComments", "allowTrailingCommas"]);
-const validate = ajv.compile(JSON.parse(readPage("src/config/schema.json")) as object);
+const validate = ajv.compile(JSON.parse(readPage("dist/config/schema.json")) as object);
 
 describe("a config in the documentation", () => {
   it("is found in pages, in examples and in lines about middleware", () => {

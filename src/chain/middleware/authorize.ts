@@ -11,7 +11,6 @@ import { CACHEABLE, LIST_CAPABILITIES, type ListCapability } from "../../protoco
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { hideItems, matchesGlob, nameMatcher, type HideOptions, type IsVisible, type NameMatcher } from "./filter.ts";
 
-/** A rule matches if all its conditions do; without conditions, it matches everything. */
 const RULE = {
   allow: boolean("What a match means. Default: true."),
   callers: strings("The identities of callers; `*` matches any characters."),

@@ -1,5 +1,8 @@
 // Middleware created from plain JSON, as in a config, and the errors that name a wrong option.
 
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { OptionError } from "../../core/options.ts";
 import { definedIn } from "../define.ts";
@@ -30,6 +33,18 @@ it.each([...MIDDLEWARE])("creates %s with undefined for each option that is not 
   const needed = Object({ ...OPTIONS, concurrency: { calls: 4 }, timeout: { totalMs: 1_000 } }[name]) as object;
   const absent = Object.fromEntries(Object.keys(definition.options).map((option) => [option, undefined]));
   expect(create(name, { ...absent, ...needed })().name).toBe(name);
+});
+
+it.each([...MIDDLEWARE])("has a doc comment for each option of %s in the declarations", (name, { definition }) => {
+  const folder = fileURLToPath(new URL("../../../dist/chain", import.meta.url));
+  const file = readdirSync(folder, { recursive: true, encoding: "utf8" }).find(
+    (one) => basename(one) === `${name}.d.ts`,
+  );
+  const declarations = readFileSync(join(folder, file!), "utf8");
+  for (const [option, { description }] of Object.entries(definition.options)) {
+    expect(declarations).toMatch(new RegExp(`\\*/\\n    readonly ${option}\\??: `));
+    expect(declarations).toContain(description);
+  }
 });
 
 it.each([
