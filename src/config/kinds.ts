@@ -40,6 +40,8 @@ export interface RequiredProgram {
 export interface ConfigPlace {
   readonly path: string;
   readonly position: Position;
+  /** How to do without it, if that is written elsewhere. */
+  readonly off?: string;
 }
 
 /** An upstream as read from the config: what its kind says about it. Shared code asks these and never the kind. */

@@ -16,6 +16,7 @@ import {
   SANDBOX_SETTING,
   suggestLanguage,
 } from "../live/languages.ts";
+import type { SandboxProblem } from "../live/grants.ts";
 import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
 import type { SandboxOptions } from "../live/sandbox.ts";
 import type { LiveOptions } from "../live/server.ts";
@@ -76,7 +77,8 @@ export function codeProgram(
 
 /** Where a config asks for the sandbox of code mode: nowhere, if it runs without one. */
 export function codeSandbox({ code: settings, codePlace = FIRST_LINE }: CodePart): readonly ConfigPlace[] {
-  return settings === undefined || settings.sandbox === false ? [] : [codePlace];
+  const off = '"code": {"sandbox": false} in the config';
+  return settings === undefined || settings.sandbox === false ? [] : [{ ...codePlace, off }];
 }
 
 /** What a config says about code mode. `codePlace` is absent if the command line turned it on. */
@@ -95,8 +97,7 @@ export async function sandboxProblems(
   if (places.length === 0) return [];
   const { sandboxProblem } = await import("../live/sandbox.ts");
   const problems = places.map(async (place): Promise<Problem[]> => {
-    const isCode = /^code\b/.test(place.path);
-    const reason = await sandboxProblem(isCode ? '"code": {"sandbox": false} in the config' : undefined);
+    const reason = await sandboxProblem(place.off);
     return reason === undefined ? [] : [problemAt(place, severity, reason)];
   });
   return (await Promise.all(problems)).flat();
@@ -141,15 +142,18 @@ export async function grantProblems(config: GrantsPart): Promise<Problem[]> {
     const problem = grantProblem(grants, writable, trusted);
     return problem === undefined || place === undefined
       ? []
-      : [problemAt(place, "error", createRedactor(secrets)(problem))];
+      : [problemAt(place, "error", problem, createRedactor(secrets))];
   });
 }
 
-/** The advice is what follows the first "; ". */
-function problemAt({ path: at, position }: ConfigPlace, severity: Problem["severity"], text: string): Problem {
-  const [what = "", ...advice] = text.split("; ");
-  const message = `${at}: ${what.charAt(0).toLowerCase()}${what.slice(1)}`;
-  return { ...position, severity, message, hint: advice.join("; ") };
+function problemAt(
+  { path: at, position }: ConfigPlace,
+  severity: Problem["severity"],
+  { message, hint }: SandboxProblem,
+  hide: (text: string) => string = (text) => text,
+): Problem {
+  const what = `${message.charAt(0).toLowerCase()}${message.slice(1)}`;
+  return { ...position, severity, message: `${at}: ${hide(what)}`, hint: hide(hint) };
 }
 
 /** The language of code mode. */

@@ -138,7 +138,7 @@ export async function createAuthorizer(
       try {
         return await auth.refused(challenge);
       } catch (error) {
-        throw error instanceof NoSignInError ? tokenNeeded(target) : error;
+        throw NoSignInError.in(error) === undefined ? error : tokenNeeded(target);
       }
     },
     answered: (request, headers) => (isNeeded === true ? auth.answered?.(request, headers) : undefined),

@@ -46,6 +46,12 @@ export function writableOf(grants: readonly Grant[]): string[] {
   return grants.flatMap(({ setting, real }) => (setting === "write" && real !== undefined ? [real] : []));
 }
 
+/** Why there can be no sandbox, and what to do about it. */
+export interface SandboxProblem {
+  readonly message: string;
+  readonly hint: string;
+}
+
 /**
  * Why these grants would let code out of its sandbox; undefined if they would not. `writable` are the folders that code
  * of this or another sandbox may change, and `trusted` is what it must not change.
@@ -54,32 +60,41 @@ export function grantProblem(
   grants: readonly Grant[],
   writable: readonly string[],
   trusted: readonly Trusted[],
-): string | undefined {
+): SandboxProblem | undefined {
   for (const { setting, path, trail, real } of grants) {
-    const name = `The path ${path} in "sandbox.${setting}"`;
+    const because = (problem: string, hint: string): SandboxProblem => ({
+      message: `The path ${path} in "sandbox.${setting}" ${problem}`,
+      hint,
+    });
     if (real !== undefined && /^\/(?:proc|dev|sys)?$/.test(real))
-      return `${name} cannot be shown in a sandbox; name folders in it`;
+      return because("cannot be shown in a sandbox", "name folders in it");
     const outer = writable.find((folder) => trail.some((hop) => hop !== folder && isWithin(hop, folder)));
     if (outer !== undefined)
-      return `${name} lies in ${outer}, a folder of "sandbox.write", where code can replace it by a link to any other file; leave it out, or move it out of that folder`;
+      return because(
+        `lies in ${outer}, a folder of "sandbox.write", where code can replace it by a link to any other file`,
+        "leave it out, or move it out of that folder",
+      );
     if (setting === "read" || real === undefined) continue;
     for (const { path: file, what, isWhole } of trusted) {
       if (isWithin(file, real))
-        return `${name} has ${file} in it, ${what}, which code in a sandbox must not change; name a folder that has only what it may change`;
+        return because(
+          `has ${file} in it, ${what}, which code in a sandbox must not change`,
+          "name a folder that has only what it may change",
+        );
       if (isWhole !== true && isWithin(real, file))
-        return `${name} lies in ${file}, ${what}, which code in a sandbox must not change; name another folder`;
+        return because(`lies in ${file}, ${what}, which code in a sandbox must not change`, "name another folder");
     }
   }
   return undefined;
 }
 
 /** Why a file that we start or show could be replaced by code in a sandbox; undefined if it could not. */
-function fileProblem(path: string, writable: readonly string[]): string | undefined {
+function fileProblem(path: string, writable: readonly string[]): SandboxProblem | undefined {
   const { trail } = follow(resolve(path));
   const folder = writable.find((one) => trail.some((hop) => isWithin(hop, one)));
-  return folder === undefined
-    ? undefined
-    : `The session needs the file ${path}, which lies in ${folder}, a folder of "sandbox.write", where code can replace it; move one of them`;
+  if (folder === undefined) return undefined;
+  const where = `lies in ${folder}, a folder of "sandbox.write", where code can replace it`;
+  return { message: `The session needs the file ${path}, which ${where}`, hint: "move one of them" };
 }
 
 /** Where programs and their settings are, below / and below /usr. */
@@ -206,7 +221,7 @@ export class Grants {
       ...(folders.length === 0 ? [] : files.map((file) => fileProblem(file, folders))),
     ];
     const problem = problems.find((one) => one !== undefined);
-    if (problem !== undefined) throw new Error(problem);
+    if (problem !== undefined) throw new Error(`${problem.message}; ${problem.hint}`);
     const mounts = await Promise.all(this.#all.map(mountOf));
     for (const folder of own) writable.add(folder);
     return mounts.toSorted((one, other) => one.real.length - other.real.length);

@@ -63,7 +63,15 @@ interface PendingRequest {
 }
 
 /** The process has exited, so the request gets no reply. */
-export class GuestExited extends Error {}
+export class GuestExited extends Error {
+  /** Whether it exited by itself, with an exit code. */
+  readonly isExit: boolean;
+
+  constructor(how: string, isExit = false) {
+    super(how);
+    this.isExit = isExit;
+  }
+}
 
 export class Guest {
   readonly child: Child;
@@ -112,9 +120,10 @@ export class Guest {
     }
     const decoder = new StringDecoder("utf8");
     child.stdout.on("data", (chunk: Buffer) => this.#rawOutput(decoder.write(chunk), "stdout"));
-    void child.exited.then(({ code, signal }) =>
-      this.#exit(command.usedTooMuch?.() ?? signal ?? exitText(code, command.inner !== undefined)),
-    );
+    void child.exited.then(({ code, signal }) => {
+      const how = command.usedTooMuch?.() ?? signal ?? (command.inner === undefined ? undefined : signalOf(code));
+      this.#exit(how ?? `exit code ${code}`, how === undefined);
+    });
   }
 
   /**
@@ -335,12 +344,12 @@ export class Guest {
     void this.close(0);
   }
 
-  #exit(how: string): void {
+  #exit(how: string, isExit = false): void {
     if (this.#exited !== undefined) return;
     this.#exited = how;
     // Deliver the last output first, as in #settle.
     this.#afterOutput(() => {
-      for (const { reject } of this.#pending.values()) reject(new GuestExited(how));
+      for (const { reject } of this.#pending.values()) reject(new GuestExited(how, isExit));
       this.#pending.clear();
       this.onExit(how);
     });
@@ -348,9 +357,8 @@ export class Guest {
 }
 
 /** In a sandbox, the exit code of a program that a signal has ended is 128 and the number of the signal, as in a shell. */
-function exitText(code: number | null, isSandboxed: boolean): string {
-  const [signal] = Object.entries(constants.signals).find(([, number]) => number === (code ?? 0) - 128) ?? [];
-  return isSandboxed && signal !== undefined ? signal : `exit code ${code}`;
+function signalOf(code: number | null): string | undefined {
+  return Object.entries(constants.signals).find(([, number]) => number === (code ?? 0) - 128)?.[0];
 }
 
 /** Throws if the text is not a message. The user's code can write to the channel too. */

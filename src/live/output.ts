@@ -133,8 +133,8 @@ export class BackgroundOutput {
 const OUT_OF_MEMORY = /heap out of memory|Heap exhausted/;
 
 /** Describes why a process ended. A runtime that runs out of memory reports it on stderr before it exits. */
-export function exitReason(how: string, stderr: string, memoryLimit: string, verb = "ended"): string {
-  if (!OUT_OF_MEMORY.test(stderr)) return `its process ${verb} (${how})`;
+export function exitReason(how: string, stderr: string, memoryLimit: string, what = "its process ended"): string {
+  if (!OUT_OF_MEMORY.test(stderr)) return `${what} (${how})`;
   return `its process ran out of memory (limit ${memoryLimit})`;
 }
 

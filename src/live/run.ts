@@ -8,6 +8,8 @@ import type { CallableTool } from "./runtime.ts";
 
 /** Tells a caller that wants progress why nothing happens yet. */
 export const WAITING = "Waiting for another evaluation in this session";
+/** How the progress of an evaluation begins that prints nothing for long. */
+export const STILL_RUNNING = "Still running after ";
 
 export interface RunOptions {
   /** Aborting its signal interrupts the run. */

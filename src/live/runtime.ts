@@ -173,7 +173,8 @@ function localText({ name, value, handle }: Local): string {
   return `     ${name} = ${value}${handleText(handle)}`;
 }
 
-const GO_ON =
+/** What an agent can do while an error is open. The last line of the error. */
+export const GO_ON: string =
   "The evaluation waits at the error: take-restart takes one of these, evaluate-in-frame evaluates code in a frame, " +
   "and the next evaluation gives up.";
 

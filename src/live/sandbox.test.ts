@@ -34,7 +34,8 @@ describe.skipIf(!isLinux)("where bubblewrap does not work", () => {
       await writeFile(join(folder, name), `#!/bin/sh\necho '${text}' >&2\nexit 1\n`, { mode: 0o755 });
     vi.stubEnv("PATH", folder);
     vi.resetModules();
-    return (await import("./sandbox.ts")).sandboxProblem();
+    const found = await (await import("./sandbox.ts")).sandboxProblem();
+    return found && `${found.message}; ${found.hint}`;
   }
 
   it("says how to install it", async () => {

@@ -11,7 +11,7 @@ import { packageFile } from "../core/files.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { outputOf } from "../process/child.ts";
 import { findProgram, namedEnvironment } from "../process/program.ts";
-import { Grants, isWithin } from "./grants.ts";
+import { Grants, isWithin, type SandboxProblem } from "./grants.ts";
 import { memoryLimitMb, type GuestCommand, type Runtime } from "./runtime.ts";
 import { createSandboxLimit } from "./sandbox-limit.ts";
 
@@ -97,31 +97,33 @@ let working: Tools | undefined;
  * Why no sandbox can be had on this machine, and what to do about it; undefined if one can. Starts a trivial program in a
  * sandbox to find out, once: containers and some systems forbid what bubblewrap needs. `off` says how to do without.
  */
-export async function sandboxProblem(off?: string): Promise<string | undefined> {
+export async function sandboxProblem(off?: string): Promise<SandboxProblem | undefined> {
   const found = await findTools(off);
-  return typeof found === "string" ? found : undefined;
+  return "bwrap" in found ? undefined : found;
 }
 
 async function requireTools(): Promise<Tools> {
   const found = await findTools();
-  if (typeof found !== "string") return found;
-  throw new ConnectionError("spawn", found, { mayHaveRun: false });
+  if ("bwrap" in found) return found;
+  throw new ConnectionError("spawn", found.message, { mayHaveRun: false, hint: { text: found.hint } });
 }
 
 /** The programs, or why there can be no sandbox. Only success is remembered: bubblewrap may be installed later. */
-async function findTools(off = OFF): Promise<Tools | string> {
+async function findTools(off = OFF): Promise<Tools | SandboxProblem> {
   if (working !== undefined) return working;
   const otherwise = `or run without a sandbox (${off})`;
-  if (process.platform !== "linux") return `A sandbox needs Linux; run this on Linux, ${otherwise}`;
+  const because = (message: string, hint: string): SandboxProblem => ({ message, hint: `${hint}${otherwise}` });
+  if (process.platform !== "linux") return because("A sandbox needs Linux", "run this on Linux, ");
   const [bwrap, prlimit] = await Promise.all(["bwrap", "prlimit"].map((command) => findProgram({ command })));
-  if (bwrap === undefined) return `A sandbox needs bubblewrap, but bwrap is not on the PATH; ${INSTALL}, ${otherwise}`;
+  if (bwrap === undefined) return because("A sandbox needs bubblewrap, but bwrap is not on the PATH", `${INSTALL}, `);
   if (prlimit === undefined)
-    return `A sandbox needs prlimit, which is not on the PATH; install the package util-linux, ${otherwise}`;
+    return because("A sandbox needs prlimit, which is not on the PATH", "install the package util-linux, ");
   const tools = { bwrap, prlimit };
   const args = [...rootArguments({}), ...endArguments("/"), prlimit, "--core=0", "--", "true"];
-  const problem = await tryOut(bwrap, args);
-  if (problem === undefined) working = tools;
-  return problem === undefined ? tools : `No sandbox can be had on this machine: ${problem}; ${otherwise}`;
+  const said = await tryOut(bwrap, args);
+  if (said === undefined) return (working = tools);
+  const [problem, hint] = explain(said);
+  return because(`No sandbox can be had on this machine: ${problem}`, hint);
 }
 
 /** Resolves to the reason if the program fails. */
@@ -130,17 +132,20 @@ async function tryOut(command: string, args: readonly string[]): Promise<string 
   try {
     const { code, signal, stderr } = await outputOf(options, CHECK_TIMEOUT_MS);
     const said = stderr.trim().split("\n").at(-1) ?? "";
-    return code === 0 ? undefined : explain(said === "" ? `${command} exited with ${signal ?? code}` : said);
+    return code === 0 ? undefined : said === "" ? `${command} exited with ${signal ?? code}` : said;
   } catch (error) {
     return errorMessage(error);
   }
 }
 
-/** What to do about an error of bubblewrap. */
-function explain(said: string): string {
-  if (/unknown option/i.test(said)) return `bubblewrap is too old (${said}); ${NEWER}`;
-  if (!/namespace|uid map|permission|not permitted|userns|Read-only/i.test(said)) return said;
-  return `the system does not let bubblewrap create namespaces (${said}); allow user namespaces (on Ubuntu, an AppArmor profile for bwrap; in a container, --privileged)`;
+/** What an error of bubblewrap means, and what to do about it. */
+function explain(said: string): readonly [problem: string, hint: string] {
+  if (/unknown option/i.test(said)) return [`bubblewrap is too old (${said})`, `${NEWER}; `];
+  if (!/namespace|uid map|permission|not permitted|userns|Read-only/i.test(said)) return [said, ""];
+  return [
+    `the system does not let bubblewrap create namespaces (${said})`,
+    "allow user namespaces (on Ubuntu, an AppArmor profile for bwrap; in a container, --privileged); ",
+  ];
 }
 
 const SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin";

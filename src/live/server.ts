@@ -33,7 +33,7 @@ import {
 import type { GuestParams } from "./guest.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
-import { WAITING, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
+import { STILL_RUNNING, WAITING, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
 import { sandboxed, type SandboxOptions } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import type { SessionLog } from "./session-log.ts";
@@ -365,7 +365,7 @@ function progressOf(context: ToolContext): ProgressReports {
     onProgress,
     report,
     onWait: () => report(WAITING),
-    onSilence: (seconds) => report(`Still running after ${seconds} s`),
+    onSilence: (seconds) => report(`${STILL_RUNNING}${seconds} s`),
   };
 }
 

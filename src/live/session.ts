@@ -41,6 +41,8 @@ export interface SessionOptions {
   readonly onBusy: () => void;
   /** How the caller can raise the memory limit, for notices. */
   readonly memoryAdvice?: string;
+  /** The session is for one evaluation: a notice only says why its process ended. */
+  readonly isOnce?: true;
   /** Called if the libraries that are loaded have changed. */
   readonly onLoaded?: () => void;
   /** Called if there is background output that was not read yet. */
@@ -287,7 +289,7 @@ export class Session {
       if (this.#guest !== guest) return;
       this.#forgetGuest();
       if (this.#active !== undefined) return;
-      const reason = exitReason(how, guest.child.stderrTail(), this.#memoryLimit, "ended by itself");
+      const reason = exitReason(how, guest.child.stderrTail(), this.#memoryLimit, "its process ended by itself");
       this.#stateLoss.notice = this.#describeLoss(reason);
       this.background.end();
     };
@@ -387,7 +389,8 @@ export class Session {
     } catch (error) {
       if (!(error instanceof GuestExited)) return result("refused", {}, undefined, (error as Error).message);
       const { text } = capture.captured("stderr");
-      const how = cause === undefined ? exitReason(error.message, text, this.#memoryLimit) : "";
+      const what = error.isExit && this.#options.isOnce === true ? "the code ended its process" : undefined;
+      const how = cause === undefined ? exitReason(error.message, text, this.#memoryLimit, what) : "";
       const lost = active.lost ?? this.#stateLoss.takeNotice() ?? this.#describeLoss(how);
       await this.#discard(guest);
       return result(cause ?? "lost", {}, "restart", lost);
@@ -409,6 +412,7 @@ export class Session {
   }
 
   #describeLoss(reason: string): string {
+    if (this.#options.isOnce === true) return reason.charAt(0).toUpperCase() + reason.slice(1);
     const lost = this.#stateLoss.describe(reason);
     const { checkpoint } = this;
     return checkpoint === undefined ? lost : `${lost}; restore-session brings back checkpoint ${checkpoint}`;

@@ -298,23 +298,15 @@ export async function evaluateOnce(
     limits,
     mayStart: (work) => work(),
     onBusy: () => undefined,
+    isOnce: true,
   });
   const startedAt = performance.now();
   try {
     const run = { isEvaluation: true, context: { signal }, ...(onOutput && { onOutput }) };
     const result = await session.run("eval", params, run);
     if (result.outcome === "refused") throw new Error(result.reason);
-    return withoutSession(toEvaluation(session.name, result, performance.now() - startedAt));
+    return toEvaluation(session.name, result, performance.now() - startedAt);
   } finally {
     await within(CLOSE_TIMEOUT_MS, session.close());
   }
-}
-
-/** Rewords the notice, since on the command line there is no session whose state could be lost. */
-function withoutSession(evaluation: EvaluationRecord): EvaluationRecord {
-  const [, reason] =
-    /^The state of session \S+ was lost: (.*); (?:nothing was|lost definitions)/.exec(evaluation.notice ?? "") ?? [];
-  if (reason === undefined) return evaluation;
-  const notice = reason.replace(/^its process ended \(exit code/, "the code ended its process (exit code");
-  return { ...evaluation, notice: notice.charAt(0).toUpperCase() + notice.slice(1) };
 }

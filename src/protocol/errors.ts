@@ -1,7 +1,7 @@
 // Errors that are sent to the other side, and their codes. The code follows from the kind of the error and the caller's
 // revision (older revisions list their differences). What compat.ts loads may replace it for session-style callers.
 
-import { ConnectionError, isMarked } from "../core/errors.ts";
+import { ConnectionError, isMarked, withHint } from "../core/errors.ts";
 import { errorMessage } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
@@ -150,13 +150,18 @@ export function withoutFolders(message: string): string {
  * A copy in which `hide` has replaced what is secret; the output of a program stays apart. A cause that is not a
  * ConnectionError is dropped, since it may contain a secret.
  */
-export function redactConnectionError(error: ConnectionError, hide: (text: string) => string): ConnectionError {
-  const { kind, message, mayHaveRun, status, diagnostics = "", cause } = error;
-  const own = diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
+export function redactConnectionError(
+  error: ConnectionError,
+  hide: (text: string) => string,
+  mayHaveRun: boolean = error.mayHaveRun,
+): ConnectionError {
+  const { kind, message, status, hint, diagnostics = "", cause } = error;
+  const own = message.slice(0, message.length - withHint("", hint).length - diagnostics.length);
   return new ConnectionError(kind, hide(own), {
     mayHaveRun,
     status,
-    ...(own !== message && { diagnostics: hide(diagnostics) }),
+    hint: hint && { ...hint, text: hide(hint.text) },
+    ...(diagnostics !== "" && { diagnostics: hide(diagnostics) }),
     ...(cause instanceof ConnectionError && { cause: redactConnectionError(cause, hide) }),
   });
 }

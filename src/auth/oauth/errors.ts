@@ -4,6 +4,7 @@
 
 import { ConnectionError, type Hint } from "../../core/errors.ts";
 import { defined, errorMessage } from "../../core/values.ts";
+import { redactConnectionError } from "../../protocol/errors.ts";
 
 export function unauthorized(message: string, hint?: Hint): ConnectionError {
   // The MCP server refused the request, so it has not run.
@@ -147,10 +148,21 @@ export class NoSignInError extends ConnectionError {
   /** Why the default endpoints failed. */
   readonly reason: string;
 
-  constructor(server: string, reason: string) {
-    const message = `${server} does not say how to get a token, and the default endpoints failed: ${reason}`;
-    super("unauthorized", message, { mayHaveRun: false });
+  constructor(server: string, cause: ConnectionError) {
+    const message = `${server} does not say how to get a token, and the default endpoints failed: ${cause.message}`;
+    super("unauthorized", message, { mayHaveRun: false, cause });
     this.server = server;
-    this.reason = reason;
+    this.reason = cause.message;
+  }
+
+  hide(hide: (text: string) => string): NoSignInError {
+    return new NoSignInError(hide(this.server), redactConnectionError(this.cause as ConnectionError, hide));
+  }
+
+  /** The error, or the one that led to it. */
+  static in(error: unknown): NoSignInError | undefined {
+    let one = error;
+    while (one instanceof ConnectionError && !(one instanceof NoSignInError)) one = one.cause;
+    return one instanceof NoSignInError ? one : undefined;
   }
 }

@@ -9,6 +9,7 @@ import { SingleFlight } from "../../core/async.ts";
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, hidePaths } from "../../core/values.ts";
+import { redactConnectionError } from "../../protocol/errors.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { coversUrl, discover, type DiscoveryResult, fetchKnownServer, OAuthFetch } from "./discovery.ts";
 import type { TokenTarget } from "./discovery.ts";
@@ -102,8 +103,9 @@ export class OAuthAuthorizer implements Authorizer {
     this.#failIfUseless(challenge, params, isCurrent ? current : undefined);
     await attempting(`getting a token for ${origin}`, [], () =>
       this.#singleFlight.join(challenge.signal, (signal) => this.#acquire(challenge, params, signal)),
-    ).catch(({ kind, message }: ConnectionError) => {
-      throw new ConnectionError(kind, hidePaths(message, this.#mcpServer), { mayHaveRun: false });
+    ).catch((error: ConnectionError) => {
+      const hide = (text: string): string => hidePaths(text, this.#mcpServer);
+      throw error instanceof NoSignInError ? error.hide(hide) : redactConnectionError(error, hide, false);
     });
     return true;
   }
@@ -279,7 +281,7 @@ export class OAuthAuthorizer implements Authorizer {
     } catch (error) {
       const failure = authFailure(`getting an access token from ${issuer}`, error);
       if (!usesDefaultEndpoints || failure.kind === "cancelled") throw failure;
-      throw new NoSignInError(resource, failure.message);
+      throw new NoSignInError(resource, failure);
     }
     const more = { key: await key?.export(), plain: usesDefaultEndpoints || undefined };
     return checkTokens(toTokens(response, { issuer, resource, ...binding, asked, ...defined(more) }));

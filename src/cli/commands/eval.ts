@@ -288,8 +288,8 @@ export class EvaluationPrinter {
   }
 }
 
-/** Lines of an error that name tools, which the command line does not have. */
-export const FOR_AGENTS: RegExp = /\nThe evaluation waits at the error: .*$|\nUse validate-syntax and .*/g;
+/** A line of an error of the Lisp guest that names tools, which the command line does not have. */
+export const FOR_AGENTS: RegExp = /\nUse validate-syntax and .*/;
 
 function failureLines({ status, condition, step, timing, notice }: EvaluationRecord, timeoutMs: number): string[] {
   const frames =

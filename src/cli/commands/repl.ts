@@ -7,7 +7,8 @@ import type { Client } from "../../client/client.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
-import { WAITING } from "../../live/run.ts";
+import { STILL_RUNNING, WAITING } from "../../live/run.ts";
+import { GO_ON } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
@@ -350,7 +351,8 @@ class Repl {
           },
         },
       );
-      output.finish(this.#background.withoutShown(textOf(result).replace(FOR_AGENTS, "")));
+      const text = textOf(result).replace(`\n${GO_ON}`, "").replace(FOR_AGENTS, "");
+      output.finish(this.#background.withoutShown(text));
       this.#note(result);
     } finally {
       this.#running = undefined;
@@ -394,9 +396,6 @@ function textOf({ content }: CallToolResult): string {
   return content.map((item) => (item.type === "text" ? item.text : `[${item.type}]`)).join("\n");
 }
 
-/** What progress says when nothing was printed. */
-const NO_OUTPUT = /^(?:Waiting for|Still running after) /;
-
 /** Prints output while an evaluation runs, and then the rest of the result. */
 class OutputEcho {
   #printed = "";
@@ -404,7 +403,9 @@ class OutputEcho {
 
   /** Progress has the output since the last report, and how many characters and other reports there were in all. */
   write(total: number, text = ""): void {
-    if (NO_OUTPUT.test(text) && total === this.#total + 1) this.#total = total;
+    // Nothing was printed.
+    const isNews = text === WAITING || text.startsWith(STILL_RUNNING);
+    if (isNews && total === this.#total + 1) this.#total = total;
     // A shorter text has lost some output.
     if (total - this.#total !== text.length || text === "") return;
     this.#total = total;

@@ -65,7 +65,7 @@ export async function starterConfig(): Promise<MemoryConfig> {
     config: { ...sessions, upstreams: new Map([...sessions.upstreams, [GUIDE, withoutProgram]]) },
     source: "a JavaScript session and the guide",
     name: "catenary",
-    starter: problem === undefined ? { isSandboxed: true } : { isSandboxed: false, problem },
+    starter: problem === undefined ? { isSandboxed: true } : { isSandboxed: false, problem: problem.message },
   };
 }
 
@@ -89,7 +89,7 @@ export async function starterLines(banner: Banner, { isSandboxed, problem = "" }
   return [
     `Catenary is ready at ${paint("cyan", url)}`,
     `  js        JavaScript sessions that keep their state, ${sandbox}`,
-    ...(isSandboxed ? [] : [`            ${problem.split("; ")[0]}`]),
+    ...(isSandboxed ? [] : [`            ${problem}`]),
     `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,
     "",
     "In another terminal, in this folder:",

@@ -290,11 +290,9 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
     if (!isUrl(target)) return [failed("initialize", message, "correct the module", exit)];
     if (exit === EXIT.auth) {
       const { sendToken = "send a token: headers in the config, or CATENARY_TOKEN", signIn = sendToken } = options;
-      const auth =
-        error instanceof NoSignInError
-          ? failed("auth", `${error.server} needs a token, and offers no sign-in`, sendToken, exit)
-          : failed("auth", message, signIn, exit);
-      return [ok("http", "answers"), auth];
+      const { server } = NoSignInError.in(error) ?? {};
+      if (server === undefined) return [ok("http", "answers"), failed("auth", message, signIn, exit)];
+      return [ok("http", "answers"), failed("auth", `${server} needs a token, and offers no sign-in`, sendToken, exit)];
     }
     const isHostRefused = error instanceof ConnectionError && error.status === 403;
     const hint = isHostRefused

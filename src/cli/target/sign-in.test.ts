@@ -5,7 +5,7 @@ import { NoSignInError } from "../../auth/oauth/errors.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { withAdvice } from "./sign-in.ts";
 
-const NO_DISCOVERY = new NoSignInError("http://a/mcp", "it answered HTTP 404");
+const NO_DISCOVERY = new NoSignInError("http://a/mcp", new ConnectionError("unauthorized", "it answered HTTP 404"));
 
 function advice(failure: string | ConnectionError, canSignIn: boolean, hasToken = false): string {
   const error = typeof failure === "string" ? new ConnectionError("unauthorized", failure) : failure;

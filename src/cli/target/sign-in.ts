@@ -153,10 +153,11 @@ export function withAdvice(
 ): unknown {
   if (!(error instanceof ConnectionError) || error.kind !== "unauthorized") return error;
   const reworded = (message: string): ConnectionError => new ConnectionError("unauthorized", message, { cause: error });
-  if (error instanceof NoSignInError) {
-    const advice = `${error.server} needs a token: set it in ${TOKEN_VARIABLE}, or give --header 'Authorization: Bearer TOKEN' (${TOKEN_SOURCE})`;
+  const noSignIn = NoSignInError.in(error);
+  if (noSignIn !== undefined) {
+    const advice = `${noSignIn.server} needs a token: set it in ${TOKEN_VARIABLE}, or give --header 'Authorization: Bearer TOKEN' (${TOKEN_SOURCE})`;
     // Only a user who could have signed in needs to know why that failed.
-    return reworded(canSignIn ? `${advice}\nSigning in failed too: ${error.reason}` : advice);
+    return reworded(canSignIn ? `${advice}\nSigning in failed too: ${noSignIn.reason}` : advice);
   }
   const advice = hasToken
     ? `use another token (${TOKEN_SOURCE}); if the server offers a sign-in, leave the token out and sign in from a terminal`
