@@ -211,12 +211,12 @@ export class Guest {
 
   /**
    * Sends the answer to a call of a tool, unless it is longer than `maxBytes`. Returns its length in bytes. The guest
-   * need not reply.
+   * need not reply. `call` is its first member, so that a guest can hand it to the code that waits before it is parsed.
    */
   answer(params: GuestParams, maxBytes: number = Infinity): number {
     params["id"] = this.#nextId++;
     params["op"] = "call-result";
-    const payload = this.#runtime.encode(params as GuestParams & GuestRequest);
+    const payload = JSON.stringify(params);
     const bytes = Buffer.byteLength(payload);
     const { channel } = this.child;
     if (bytes > maxBytes || this.#exited !== undefined || channel === undefined) return bytes;
@@ -252,7 +252,8 @@ export class Guest {
     });
     params["id"] = id;
     params["op"] = op;
-    this.child.channel?.write(frame(this.#runtime.encode(params as GuestParams & GuestRequest)));
+    const request = params as GuestParams & GuestRequest;
+    this.child.channel?.write(frame(JSON.stringify(this.#runtime.prepare?.(request) ?? request)));
     return { id, reply };
   }
 

@@ -102,8 +102,8 @@ export interface Runtime {
   withArguments?(command: GuestCommand, args: readonly string[]): GuestCommand;
   /** Matches lines that the language's runtime prints to stderr about itself; they are removed. Needs the g flag. */
   readonly noise?: RegExp;
-  /** Returns the request as text, which is sent in one frame. */
-  encode(request: GuestRequest): string;
+  /** Adds to a request what the guest cannot find out by itself, before it is sent. */
+  prepare?(request: GuestRequest): GuestRequest;
   /** Called if a guest ended before it was ready. Resolves to true if another start may succeed. */
   startFailed?(command: GuestCommand, isCancelled: boolean): Promise<boolean>;
   /** Called when a guest is ready. The runtime can then prepare a faster next start. */
@@ -261,8 +261,8 @@ export interface GuestTests {
   readonly output?: string;
 }
 
-// Frames between host and guest: the number of bytes in decimal digits, a newline, and that many bytes of UTF-8. The
-// length comes first because the payload may contain any character.
+// Frames between host and guest: the number of bytes in decimal digits, a newline, and that many bytes of JSON. With the
+// length first, a guest knows how much to read before it parses.
 
 /** A length with more digits is not valid. */
 const MAX_DIGITS = 12;

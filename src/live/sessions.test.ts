@@ -41,7 +41,6 @@ class Fixture {
     language: "none",
     stopSteps: ["interrupt"],
     start: async () => ({ command: process.execPath, args: ["-e", GUEST] }),
-    encode: (request) => JSON.stringify(request),
   };
 
   run(code: string): ReturnType<typeof evaluateOnce> {

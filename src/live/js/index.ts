@@ -53,7 +53,6 @@ export function jsRuntime(options: JavaScriptGuestOptions, evaluator?: string): 
       return { ...command, args: [...command.args, evaluator ?? "-"] };
     },
     withArguments: (command, args) => ({ ...command, args: [...command.args, ...args] }),
-    encode: (request) => JSON.stringify(request),
   };
 }
 

@@ -27,10 +27,6 @@ describe("jsRuntime", () => {
     });
   });
 
-  it("encodes requests as JSON", () => {
-    expect(jsRuntime({}).encode({ id: 1, op: "eval", code: "1" })).toBe('{"id":1,"op":"eval","code":"1"}');
-  });
-
   it.runIf(major < 24)("refuses `permission` if this Node would refuse the inspector", async () => {
     const refusal: unknown = await jsRuntime({ permission: true })
       .start(DEFAULT_LIMITS)

@@ -28,7 +28,7 @@ and :SUMMARY.")
   id
   job
   (signal (sb-thread:make-semaphore :name "catenary call"))
-  ;; The request with the answer, as text or read.
+  ;; The JSON of the answer.
   (answer nil))
 
 (defshared *calls-lock* (sb-thread:make-mutex :name "catenary calls") "Guards the variables below.")
@@ -50,8 +50,8 @@ and :SUMMARY.")
 
 (defun take-answer (text)
   "Hand the request TEXT to the thread that waits for it, if it is an answer to a call. Returns whether it is."
-  (when (eql (mismatch "(:call " text) 7)
-    (let ((call (with-lock (*calls-lock*) (gethash (parse-integer text :start 7 :junk-allowed t) *calls*))))
+  (when (eql (mismatch "{\"call\":" text) 8)
+    (let ((call (with-lock (*calls-lock*) (gethash (parse-integer text :start 8 :junk-allowed t) *calls*))))
       (when call (settle call text)))
     t))
 
@@ -59,10 +59,10 @@ and :SUMMARY.")
   "JOB was answered, so the host has cancelled its calls. Other threads may still wait for them."
   (dolist (call (with-lock (*calls-lock*)
                   (loop for call being the hash-values of *calls* when (eq (call-job call) job) collect call)))
-    (settle call '(:error (:kind "cancelled" :message "The call was cancelled, since its run has ended.")))))
+    (settle call (coerce "{\"error\":{\"message\":\"The call was cancelled, since its run has ended.\"}}" 'text))))
 
 (defun ask-host (&rest members)
-  "Send a call with MEMBERS and wait. Returns the answer, a property list with :RESULT or :ERROR."
+  "Send a call with MEMBERS and wait. Returns the answer, a table with \"result\" or \"error\"."
   (let ((call (open-call)))
     (unwind-protect
          (progn
@@ -70,22 +70,8 @@ and :SUMMARY.")
                                +max-call-octets+)
              (error "The arguments of a call can have ~:D octets of JSON; these have more." +max-call-octets+))
            (sb-thread:wait-on-semaphore (call-signal call))
-           (let ((answer (call-answer call))) (if (stringp answer) (read-request answer) answer)))
+           (read-json (call-answer call) t))
       (with-lock (*calls-lock*) (remhash (call-id call) *calls*)))))
-
-;;; JSON as the user sees it: objects are hash tables with strings as keys, arrays are vectors, true is T, false is NIL,
-;;; null is :NULL.
-
-(defun value-of-json (json)
-  (cond ((consp json)
-         (if (eq (first json) :array)
-             (map 'vector #'value-of-json (rest json))
-             (let ((table (make-hash-table :test 'equal)))
-               (loop for (key value) on (rest json) by #'cddr do (setf (gethash key table) (value-of-json value)))
-               table)))
-        ((eq json :true) t)
-        ((eq json :false) nil)
-        (t json)))
 
 ;;; Values as they are sent: the schema of the tool decides what they are in JSON, and the host knows it (arguments.ts).
 
@@ -152,14 +138,18 @@ and :SUMMARY.")
   (flet ((named (key) (find path *callable* :key (lambda (tool) (getf tool key)) :test #'equal)))
     (or (named :path) (named :name))))
 
+(defun text-block (text)
+  (let ((table (make-hash-table :test 'equal)))
+    (setf (gethash "type" table) "text" (gethash "text" table) text)
+    table))
+
 (defun fail (problem path)
   "Signal the PROBLEM of an answer."
-  (let ((message (getf problem :message)) (type (optional-symbol "TOOL-ERROR" "CATENARY-TOOLS")))
-    (if (equal (getf problem :kind) "tool")
+  (let ((message (gethash "message" problem)) (type (optional-symbol "TOOL-ERROR" "CATENARY-TOOLS")))
+    (if (equal (gethash "kind" problem) "tool")
         (error (if (and type (subtypep type 'tool-failure)) type 'tool-failure)
                :tool path :text message
-               :content (value-of-json (or (getf problem :content)
-                                           `(:array (:object "type" "text" "text" ,message)))))
+               :content (or (gethash "content" problem) (vector (text-block message))))
         (error "~A" message))))
 
 (defun call-tool (path &rest arguments)
@@ -168,16 +158,14 @@ property list. Returns structured content as a value, a text as a string, else a
   (let* ((tool (known-tool path)) (title (getf tool :path path)) (sent (if (rest arguments) arguments (first arguments))))
     ;; The host knows what a wrong name is close to.
     (let* ((answer (ask-host "tool" (getf tool :name (princ-to-string path)) "values" (sent-value sent)))
-           (problem (getf answer :error)) (result (getf answer :result))
-           (structured (getf result :structured)) (content (value-of-json (getf result :content))))
+           (problem (gethash "error" answer)) (result (gethash "result" answer)))
       (when problem (fail problem title))
-      (let ((value (cond (structured (value-of-json structured))
-                         (content (value-of-json `(:object "text" ,(getf result :text ""))))
-                         (t (getf result :text "")))))
-        (when content
-          (unless structured (setf (gethash "content" value) content))
-          (unless (typep value '(or symbol number character)) (setf (gethash value *contents*) content)))
-        value))))
+      (multiple-value-bind (structured found) (gethash "structured" result)
+        (let* ((content (gethash "content" result))
+               (value (cond (found structured) (content result) (t (gethash "text" result "")))))
+          (when (and content (not (typep value '(or symbol number character))))
+            (setf (gethash value *contents*) content))
+          value)))))
 
 (defun tool-content (value)
   "The whole content of a result, a vector of tables, or NIL if it was only text. VALUE is what CALL-TOOL has returned."
@@ -191,8 +179,8 @@ property list. Returns structured content as a value, a text as a string, else a
 (defun search-tools (words &key (limit 10))
   "The tools that match WORDS, the best first: property lists of :PATH, :SIGNATURE and :SUMMARY."
   (let ((answer (ask-host "search" (princ-to-string words) "limit" (max 1 (floor limit)))))
-    (when (getf answer :error) (fail (getf answer :error) "search-tools"))
-    (loop for found across (value-of-json (getf (getf answer :result) :structured))
+    (when (gethash "error" answer) (fail (gethash "error" answer) "search-tools"))
+    (loop for found across (gethash "structured" (gethash "result" answer))
           collect (list :path (gethash "path" found) :signature (gethash "signature" found)
                         :summary (gethash "summary" found)))))
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startCode, type RunningCode } from "../../../test/support/live/code-run.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
-import { encodeRequest, lispLanguage } from "./index.ts";
+import { lispLanguage } from "./index.ts";
 
 describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
   let code: RunningCode;
@@ -191,14 +191,4 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
       await own.close();
     }
   });
-});
-
-it("encodes an answer so that all of its JSON is kept", () => {
-  const result = { structured: { a: [true, false, null, -1.5, {}, []], "b c": 'q"' }, text: "", content: undefined };
-  expect(encodeRequest({ call: 7, result, id: 3, op: "call-result" })).toBe(
-    '(:call 7 :result (:structured (:object "a" (:array :true :false :null -1.5 (:object ) (:array )) "b c" "q\\"") :text "" ))',
-  );
-  expect(encodeRequest({ call: 8, error: { kind: "tool", message: "no" }, id: 4, op: "call-result" })).toBe(
-    '(:call 8 :error (:kind "tool" :message "no" ))',
-  );
 });

@@ -1,9 +1,8 @@
 ;;;; Writes JSON directly as octets, so that replies are valid UTF-8 whatever the user's strings contain. A lone
-;;;; surrogate becomes an escape. JSON is never read: requests are Lisp forms.
+;;;; surrogate becomes an escape.
 ;;;;
 ;;;; A value is a string, a real, :TRUE, :FALSE, :NULL, or a list: (:OBJECT key value ...), (:ARRAY item ...), or
-;;;; (:NUMBER text) for a number that is written as it is. Values in requests have the same form.
-;;;; A key with the value nil is left out.
+;;;; (:NUMBER text) for a number that is written as it is. A key with the value nil is left out.
 
 (in-package "CATENARY-GUEST")
 

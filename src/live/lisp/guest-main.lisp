@@ -130,7 +130,7 @@
 (defun read-job ()
   "Read one request. Returns its job, or nil if it was answered."
   (let ((text (read-frame *inbox*)))
-    (handler-case (unless (take-answer text) (handle (read-request text)))
+    (handler-case (unless (take-answer text) (handle (read-json text nil)))
       (error (condition)
         (send-message (list :object "event" "background"
                            "text" (format nil "Invalid request: ~A~%" (condition-text condition))))))))

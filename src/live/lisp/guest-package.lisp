@@ -4,9 +4,6 @@
 (defpackage "CATENARY-GUEST"
   (:use "COMMON-LISP"))
 
-;; Requests are read in this package, so that reading never interns symbols in the user's packages.
-(defpackage "CATENARY-REQUEST" (:use))
-
 (in-package "CATENARY-GUEST")
 
 (declaim (optimize (speed 1) (safety 1) (debug 1)))

@@ -3,10 +3,10 @@
 // is ready. The .lisp files in this folder run inside the session's image.
 
 import { within } from "../../core/async.ts";
-import { defined, isObject } from "../../core/values.ts";
+import { defined } from "../../core/values.ts";
 import type { InheritEnv } from "../../process/program.ts";
 import type { CallSyntax } from "../../protocol/tool-index.ts";
-import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
+import type { GuestCommand, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
 import { Installation } from "./sbcl.ts";
 import { EVALUATE, RESOURCES, TOOLS } from "./tools.ts";
@@ -77,7 +77,6 @@ export function lispRuntime(
     language: "lisp",
     stopSteps: ["interrupt", "renew"],
     noise: NOISE,
-    encode: encodeRequest,
 
     async start({ memoryMb }, isSandboxed = false) {
       const sbcl = await find();
@@ -133,62 +132,6 @@ export function lispRuntime(
   };
 }
 
-/** Encodes a request as a property list with keywords as keys. Values that cannot be written in Lisp become nil. */
-export function encodeRequest(request: GuestRequest): string {
-  if (request.op === "call-result") return encodeCallResult(request);
-  let text = "";
-  for (const name of Object.keys(request)) {
-    // For the guest, an absent key and nil are the same.
-    const value = encodeValue(request[name]);
-    if (value !== "nil") text += `${text === "" ? "(" : " "}${keyword(name)} ${value}`;
-  }
-  return text === "" ? "nil" : `${text})`;
-}
-
-/** Encodes the answer to a call of a tool. Its JSON keeps what property lists cannot say, such as false and null. */
-function encodeCallResult({ call, result, error }: GuestRequest): string {
-  const json = ([name, value]: readonly [string, unknown]): string =>
-    value === undefined ? "" : `:${name} ${encodeJson(value)} `;
-  const members = (value: unknown): string => (isObject(value) ? Object.entries(value).map(json).join("") : "");
-  return `(:call ${Number(call)} ${error === undefined ? ":result" : ":error"} (${members(result ?? error)}))`;
-}
-
-/** The form in which the guest writes JSON too. */
-function encodeJson(value: unknown): string {
-  if (value === null) return ":null";
-  if (Array.isArray(value)) return `(:array ${value.map(encodeJson).join(" ")})`;
-  if (typeof value === "boolean") return `:${value}`;
-  if (!isObject(value)) return encodeValue(value);
-  const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return `(:object ${members.map(([name, member]) => `${encodeValue(name)} ${encodeJson(member)}`).join(" ")})`;
-}
-
-function encodeEntry([name, value]: readonly [string, unknown]): string {
-  return `${toKeyword(name)} ${encodeValue(value)}`;
-}
-
-/** The keywords of the parameters of requests, which are few. */
-const keywords = new Map<string, string>();
-
-function keyword(name: string): string {
-  let found = keywords.get(name);
-  if (found === undefined) keywords.set(name, (found = toKeyword(name)));
-  return found;
-}
-
-function toKeyword(name: string): string {
-  return `:${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
-}
-
-function encodeValue(value: unknown): string {
-  if (value === true) return "t";
-  if (typeof value === "string") return `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
-  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "nil";
-  if (Array.isArray(value)) return value.length === 0 ? "nil" : `(${value.map(encodeValue).join(" ")})`;
-  if (isObject(value) && Object.keys(value).length > 0) return `(${Object.entries(value).map(encodeEntry).join(" ")})`;
-  return "nil";
-}
-
 export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: string) => void): Language {
   return {
     runtime: lispRuntime(options, onWarning),
@@ -220,7 +163,7 @@ const CALL_SYNTAX: CallSyntax = {
 
 /** A keyword that the guest changes back into the name, or a string, which it leaves as it is. */
 function argumentName(name: string): string {
-  if (/^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+)*$/.test(name)) return toKeyword(name);
+  if (/^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+)*$/.test(name)) return `:${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
   return /^[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$/.test(name) ? `:${name.replaceAll("_", "-")}` : JSON.stringify(name);
 }
 

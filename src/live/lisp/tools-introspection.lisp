@@ -58,8 +58,7 @@
 
 (defun hidden-packages (package-name)
   "Packages that are not searched: the guest's own, and keywords unless they were asked for."
-  (list* (find-package "CATENARY-GUEST") (find-package "CATENARY-REQUEST")
-         (and (null package-name) (list (find-package "KEYWORD")))))
+  (cons (find-package "CATENARY-GUEST") (and (null package-name) (list (find-package "KEYWORD")))))
 
 (defun symbols-matching (pattern package-name type)
   "Without a package: the exported symbols of all packages, and the symbols of the session's current package."

@@ -7,7 +7,7 @@ import { startCode, type RunningCode } from "../../../test/support/live/code-run
 import { gstProgram } from "../../../test/support/setup/smalltalk.ts";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { sandboxProblem } from "../sandbox.ts";
-import { encodeRequest, smalltalkLanguage } from "./index.ts";
+import { smalltalkLanguage } from "./index.ts";
 
 const gst = gstProgram();
 const language = () => smalltalkLanguage({ command: gst ?? "gst" });
@@ -200,17 +200,3 @@ it.runIf(IS_LONG && gst !== undefined && (await sandboxProblem()) === undefined)
     }
   },
 );
-
-it("encodes JSON in a form that needs no large integers", () => {
-  const value = (structured: unknown): string => {
-    const text = encodeRequest({ id: 3, op: "call-result", call: 7, result: { structured, text: undefined } });
-    return /^id 1\n3op 11\ncall-resultcall 1\n7value \d+\no1;6;resulto1;10;structured(.*)$/s.exec(text)?.[1] ?? text;
-  };
-  expect(value({ a: [true, false, null, -1, {}], "é;": "ä\n" })).toBe("o2;1;aa5;tfni-1;o0;3;é;s3;ä\n");
-  expect(value(2 ** 53 - 1)).toBe(`i${2 ** 53 - 1};`);
-  expect(value(-2.5)).toBe("d-83886080;-0;-51;");
-  for (const number of [0.1, 1e21, 5e-324, 1.7976931348623157e308, -1 / 3]) {
-    const [high = NaN, low = NaN, power = NaN] = value(number).slice(1).split(";").map(Number);
-    expect((high * 2 ** 26 + low) * 2 ** Math.max(power, -1000) * 2 ** Math.min(power + 1000, 0)).toBe(number);
-  }
-});

@@ -23,7 +23,7 @@ import { packageFile } from "../../core/files.ts";
 
 type Flavour = "pharo" | "squeak" | "cuis";
 
-const SOURCES = ["image-guest.st", "image-evaluate.st", "image-tools.st"];
+const SOURCES = ["guest-json.st", "image-guest.st", "image-evaluate.st", "image-tools.st"];
 const PREFIX = "catenary-image-";
 
 const [flavour, program, image] = process.argv.slice(2) as [Flavour, string, string];

@@ -7,17 +7,11 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { gstProgram } from "../../../test/support/setup/smalltalk.ts";
 import { Guest, type GuestReply } from "../guest.ts";
 import { DEFAULT_LIMITS, type GuestEvaluation } from "../runtime.ts";
-import { encodeRequest, gstRuntime } from "./index.ts";
+import { gstRuntime } from "./index.ts";
 
 const LIMITS = { printLength: 5, printDepth: 4, outputChars: 100_000, holdErrors: true };
 const POINT =
   "Object subclass: Pt [\n  | x |\n  foo: a [ | t | t := a * 2.\n    ^self bar: t ]\n  bar: b [ ^b zork ]\n]";
-
-it("encodes a request as parts with their length in bytes", () => {
-  expect(encodeRequest({ id: 7, op: "inspect", handle: 1, none: undefined, arguments: { name: "ä" } })).toBe(
-    "id 1\n7op 7\ninspecthandle 1\n1arguments.name 2\nä",
-  );
-});
 
 it("says what to install if the program is missing", async () => {
   await expect(gstRuntime({ command: "no-such-gst" }).start(DEFAULT_LIMITS)).rejects.toThrow(

@@ -7,18 +7,15 @@ import { createRequire } from "node:module";
 import { basename, dirname, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
-import { defined, isObject } from "../../core/values.ts";
+import { defined } from "../../core/values.ts";
 import { findProgram as lookUp } from "../../process/program.ts";
 import type { CallSyntax } from "../../protocol/tool-index.ts";
 import { jsRuntime } from "../js/index.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import type { CallAdvice, Language } from "../tool.ts";
 import { engineOf, type EngineName, type SmalltalkEngine, type SmalltalkGuestOptions } from "./engine.ts";
-import { chunkPieces, methodPiece, parseSource, type Piece } from "./gst-source.ts";
+import { chunkPieces, methodPiece, parseSource } from "./gst-source.ts";
 import { EVALUATE, EVALUATE_EXPRESSION, INSTRUCTIONS, PROMPTS, RESOURCES, TOOLS } from "./tools.ts";
-
-// Images of Pharo, Squeak and Cuis as an engine of Smalltalk sessions: how the bridge (image-bridge.ts) is started, and how
-// requests are encoded for the guest in the image (the image-*.st files of this folder).
 
 /** Sessions in a Pharo image that runs already, through its HTTP server (attach-guest.ts). */
 function attachRuntime({ attach = "", env, inheritEnv, cwd }: SmalltalkGuestOptions): Runtime {
@@ -27,17 +24,17 @@ function attachRuntime({ attach = "", env, inheritEnv, cwd }: SmalltalkGuestOpti
     language: "smalltalk",
     stopSteps: ["interrupt"],
     noSandbox: 'their code runs in an image that is not started here; remove "attach" or "sandbox"',
-    encode: (request) => JSON.stringify(request),
     start: () => Promise.resolve({ command: process.execPath, args, ...defined({ env, inheritEnv, cwd }) }),
   };
 }
 
+/** Images of Pharo, Squeak and Cuis. The guest in them is the image-*.st files of this folder. */
 function imageRuntime({ command = "", image = "", env, inheritEnv, cwd }: SmalltalkGuestOptions): Runtime {
   return {
     language: "smalltalk",
     // The image answers for an interrupted evaluation before it unwinds it.
     stopSteps: ["interrupt"],
-    encode: (request) => encodeParts(request, imagePieces(request)),
+    prepare: prepareForImage,
     async start() {
       const program = await findProgram(command, "This session needs the virtual machine of its image", env?.["PATH"]);
       const file = resolve(cwd ?? ".", image);
@@ -84,14 +81,11 @@ function flavourOf(program: string, image: string): "pharo" | "cuis" | "squeak" 
 }
 
 /** Code for an image is statements or chunks. Its compiler answers the value of the last statement by itself. */
-function imagePieces({ op, code, value }: GuestRequest): readonly Piece[] {
-  if (op === "eval" || op === "evaluate-in-frame") return chunkPieces(String(code));
-  return op === "take-restart" && typeof value === "string" ? chunkPieces(value) : [];
+function prepareForImage(request: GuestRequest): GuestRequest {
+  const { op, code, value } = request;
+  if (op === "eval" || op === "evaluate-in-frame") return { ...request, pieces: chunkPieces(String(code)) };
+  return op === "take-restart" && typeof value === "string" ? { ...request, pieces: chunkPieces(value) } : request;
 }
-
-// GNU Smalltalk as an engine of Smalltalk sessions: finds the program, starts it with the guest's sources (the guest-*.st
-// files of this folder), and encodes requests in a form that takes few lines to read in Smalltalk. A saved image starts
-// with the same sources, so it always runs the guest of this release.
 
 interface GstRuntime extends Runtime {
   readonly checkpoint: { start(limits: Limits, file: string): Promise<GuestCommand> };
@@ -101,7 +95,7 @@ const INSTALL =
   "install it or give its path (Debian 11: apt-get install gnu-smalltalk; macOS: brew install gnu-smalltalk)";
 
 /** The guest's sources in the order in which they are loaded. The last one starts it. */
-const SOURCES = ["channel", "print", "evaluate", "pharo", "tools", "main"].map(sourceFile);
+const SOURCES = ["json", "channel", "print", "evaluate", "pharo", "tools", "main"].map(sourceFile);
 /** Loaded by the guest, when its code may call tools. */
 const CALLS = sourceFile("calls");
 
@@ -109,6 +103,7 @@ function sourceFile(name: string): string {
   return packageFile(`src/live/smalltalk/guest-${name}.st`);
 }
 
+/** A saved image starts with the same sources, so it always runs the guest of this release. */
 export function gstRuntime({
   command = "gst",
   image: own,
@@ -126,7 +121,7 @@ export function gstRuntime({
   return {
     language: "smalltalk",
     stopSteps: ["interrupt", "renew"],
-    encode: encodeRequest,
+    prepare: prepareForGst,
     start: (limits) => start(limits, own === undefined ? undefined : resolve(cwd ?? ".", own)),
     checkpoint: { start },
   };
@@ -144,68 +139,15 @@ export async function findProgram(
   throw new ConnectionError("spawn", `${command} ${problem}. ${advice}`, { mayHaveRun: false });
 }
 
-export function encodeRequest(request: GuestRequest): string {
-  const { id, op, call, tools, result, error } = request;
-  if (op === "call-result") return encodeParts({ id, op, call, value: encodeJson(defined({ result, error })) }, []);
-  if (op === "set-tools") return encodeParts({ id, op, file: CALLS, value: encodeJson(tools) }, []);
-  return encodeParts(request, piecesOf(request));
-}
-
-/** Encodes JSON for the reader of guest-calls.st: a letter for the kind, then sizes and numbers that end with `;`. */
-function encodeJson(value: unknown): string {
-  if (typeof value === "string") return `s${sized(value)}`;
-  if (typeof value === "number") return Number.isSafeInteger(value) ? `i${value};` : encodeFloat(value);
-  if (typeof value === "boolean") return value ? "t" : "f";
-  if (Array.isArray(value)) return `a${value.length};${value.map(encodeJson).join("")}`;
-  if (!isObject(value)) return "n";
-  const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return `o${members.length};${members.map(([name, member]) => sized(name) + encodeJson(member)).join("")}`;
-}
-
-function sized(text: string): string {
-  return `${Buffer.byteLength(text)};${text}`;
-}
-
-/** The 53 bits of the number in two halves, and the power of two by which they are multiplied. */
-function encodeFloat(value: number): string {
-  const bits = new DataView(new ArrayBuffer(8));
-  bits.setFloat64(0, value);
-  const top = bits.getUint32(0);
-  const exponent = (top >>> 20) & 0x7ff;
-  const low = bits.getUint32(4);
-  const mantissa = (exponent === 0 ? 0 : 2 ** 52) + (top & 0xfffff) * 2 ** 32 + low;
-  const sign = value < 0 ? "-" : "";
-  const half = 2 ** 26;
-  return `d${sign}${Math.floor(mantissa / half)};${sign}${mantissa % half};${Math.max(exponent, 1) - 1075};`;
-}
-
-/** Encodes a request as parts: name, space, number of bytes, newline, bytes. Code is sent as pieces (gst-source.ts). */
-export function encodeParts(request: GuestRequest, pieces: readonly Piece[]): string {
-  let text = "";
-  for (const [name, value] of Object.entries(request)) text += part(name, value);
-  for (const piece of pieces) {
-    const parts = Object.entries(piece).map(([key, value]) => part(key, value));
-    text += part("piece", parts.join(""));
-  }
-  return text;
-}
-
-function piecesOf({ op, code, value, class: owner, source, protocol }: GuestRequest): readonly Piece[] {
-  if (op === "eval" || op === "evaluate-in-frame") return parseSource(String(code));
-  if (op === "take-restart" && typeof value === "string") return parseSource(value);
-  if (op !== "compile-method") return [];
-  return [methodPiece(String(owner), String(source), 1, typeof protocol === "string" ? protocol : undefined)];
-}
-
-/** The fields of an object become parts with its name before theirs. Absent values are left out. */
-function part(name: string, value: unknown): string {
-  if (value === undefined || value === null) return "";
-  if (typeof value === "object")
-    return Object.entries(value)
-      .map(([key, field]) => part(`${name}.${key}`, field))
-      .join("");
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return `${name} ${Buffer.byteLength(text)}\n${text}`;
+/** Adds the pieces of code (gst-source.ts), and the file that the guest loads before it can call tools. */
+function prepareForGst(request: GuestRequest): GuestRequest {
+  const { op, code, value, class: owner, source, protocol } = request;
+  if (op === "set-tools") return { ...request, file: CALLS };
+  if (op === "eval" || op === "evaluate-in-frame") return { ...request, pieces: parseSource(String(code)) };
+  if (op === "take-restart" && typeof value === "string") return { ...request, pieces: parseSource(value) };
+  if (op !== "compile-method") return request;
+  const category = typeof protocol === "string" ? protocol : undefined;
+  return { ...request, pieces: [methodPiece(String(owner), String(source), 1, category)] };
 }
 
 const ENGINES: Readonly<Partial<Record<EngineName, (options: SmalltalkGuestOptions) => SmalltalkEngine>>> = {

@@ -47,7 +47,6 @@ const runtime: Runtime = {
   language: "none",
   stopSteps: [],
   start: async () => ({ command: process.execPath, args: ["-e", GUEST] }),
-  encode: (request) => JSON.stringify(request),
 };
 
 const tool = (name: string, more: Partial<GuestTool> = {}): GuestTool => ({

@@ -52,6 +52,18 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     expect(await evaluate(code)).toMatchObject({ status: "ok", values: [value] });
   });
 
+  it("reads JSON", async () => {
+    const read = (json: string): string =>
+      `(CatenaryJson new read: '${json}' asByteArray text: [:bytes | CatenaryGuest new fromUtf8: bytes])`;
+    const json = '[1,-2.5,0.1,1e3,true,null,"a\\\\ \\u0041\\u00e9\\ud800",[]]';
+    expect(await evaluate(`${read(json)} printString`)).toMatchObject({
+      values: ["'#(1 -2.5 0.1 1000.0 true nil ''a\\ Aé\ufffd'' #())'"],
+    });
+    expect(await evaluate(`[${read('{"a":1')}] on: Error do: [:e | e messageText]`)).toMatchObject({
+      values: ["', expected at byte 7'"],
+    });
+  });
+
   it("reports syntax errors, and what is written to the Transcript", async () => {
     expect((await evaluate("3 +")).text).toBe("[ERROR] SyntaxError\n3 +Argument expected ->");
     expect((await evaluate("Transcript show: 'hello'; cr. 5")).text).toBe("hello\n=> 5");
