@@ -74,7 +74,7 @@ export class ObservedCall<State = unknown> implements Observer {
   waitedMs = 0;
   /** For the reader. */
   state!: State;
-  readonly recorder: Steps | undefined;
+  readonly recorder: Step | undefined;
   readonly #reader: CallReader;
   #ms: number | undefined = undefined;
   #forgetCancel: (() => void) | undefined = undefined;
@@ -84,8 +84,8 @@ export class ObservedCall<State = unknown> implements Observer {
     this.request = request;
     this.context = context;
     // If steps are recorded already, the reader gets those that follow here.
-    this.recorder =
-      (context.observer?.recorder as Steps | undefined) ?? (reader.steps === true ? new Steps() : undefined);
+    const outer = context.observer?.recorder as Step | undefined;
+    this.recorder = outer ?? (reader.steps === true ? new Step("middleware", "", request, this) : undefined);
   }
 
   get caller(): Caller {
@@ -148,9 +148,7 @@ export class ObservedCall<State = unknown> implements Observer {
 
   /** Passes the request, or the one that takes its place, on to `next`. */
   run(next: Handler, request: Request = this.request): Promise<Result> {
-    const begun = this.#reader.begin?.(this);
-    const outcome = begun === undefined ? this.#pass(next, request) : begun.then(() => this.#pass(next, request));
-    return outcome.then(
+    return this.#start(next, request).then(
       (result) => {
         this.result = result;
         const read = this.#end("answered");
@@ -165,16 +163,21 @@ export class ObservedCall<State = unknown> implements Observer {
     );
   }
 
-  #pass(next: Handler, request: Request): Promise<Result> {
-    const reader = this.#reader;
-    const { context } = this;
-    if (reader.cancelled !== undefined) this.#forgetCancel = onCancel(context, () => reader.cancelled?.(this));
-    const watches = reader.notified !== undefined || reader.asked !== undefined || reader.answered !== undefined;
+  #start(next: Handler, request: Request): Promise<Result> {
     try {
-      return next(request, copyContext(context, watches ? this.#messages() : { observer: this }));
+      const begun = this.#reader.begin?.(this);
+      return begun === undefined ? this.#pass(next, request) : begun.then(() => this.#pass(next, request));
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  #pass(next: Handler, request: Request): Promise<Result> {
+    const { context } = this;
+    const { notified, asked, answered, cancelled } = this.#reader;
+    if (cancelled !== undefined) this.#forgetCancel = onCancel(context, () => this.#reader.cancelled?.(this));
+    const watches = notified !== undefined || asked !== undefined || answered !== undefined;
+    return next(request, copyContext(context, watches ? this.#messages() : { observer: this }));
   }
 
   #messages(): Pick<Context, "observer" | "notify" | "ask"> {
@@ -216,49 +219,21 @@ export class ObservedCall<State = unknown> implements Observer {
 /** So many steps of one middleware are recorded. One that sends a request again and again would fill the memory. */
 const MAX_STEPS = 100;
 
-class Steps implements StepRecorder {
-  readonly steps: Step[] = [];
-
-  record(
-    kind: "middleware" | "upstream",
-    name: string,
-    request: Request,
-    context: Context,
-    handler: Handler,
-  ): Promise<Result> | undefined {
-    const { observer } = context;
-    if (observer === undefined || this.steps.length >= MAX_STEPS) return undefined;
-    const step = new Step(kind, name, request, observer);
-    this.steps.push(step);
-    return attempt(() => handler(request, copyContext(context, { observer: step }))).then(
-      (result) => {
-        step.result = result;
-        step.endedAt = performance.now();
-        return result;
-      },
-      (error: unknown) => {
-        step.error = error;
-        step.endedAt = performance.now();
-        throw error;
-      },
-    );
-  }
-}
-
 /** A call in one middleware or upstream: what it got, what it returned, and the steps that its own requests took. */
-export class Step extends Steps implements Observer {
+export class Step implements Observer, StepRecorder {
   readonly kind: "middleware" | "upstream";
   readonly name: string;
   readonly request: Request;
+  /** By the clock of `performance.now()`. */
   readonly startedAt: number = performance.now();
   endedAt: number | undefined = undefined;
   result: Result | undefined = undefined;
   error: unknown = undefined;
-  readonly recorder: Steps = this;
+  readonly steps: Step[] = [];
+  readonly recorder: Step = this;
   readonly #outer: Observer;
 
   constructor(kind: "middleware" | "upstream", name: string, request: Request, outer: Observer) {
-    super();
     this.kind = kind;
     this.name = name;
     this.request = request;
@@ -267,6 +242,22 @@ export class Step extends Steps implements Observer {
 
   routed(upstream: string | undefined, request: Request): void {
     this.#outer.routed(upstream, request);
+  }
+
+  record(...[kind, name, request, context, handler]: Parameters<StepRecorder["record"]>): Promise<Result> | undefined {
+    if (this.steps.length >= MAX_STEPS) return undefined;
+    const step = new Step(kind, name, request, context.observer ?? this);
+    this.steps.push(step);
+    return attempt(() => handler(request, copyContext(context, { observer: step }))).then(
+      (result) => {
+        step.endedAt = performance.now();
+        return (step.result = result);
+      },
+      (error: unknown) => {
+        step.endedAt = performance.now();
+        throw (step.error = error);
+      },
+    );
   }
 }
 

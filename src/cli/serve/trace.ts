@@ -5,11 +5,11 @@
 
 import { toMcpError } from "../../protocol/errors.ts";
 import { closeSync, fchmodSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
+import { ObservedCall, type CallReader } from "../../chain/observe.ts";
 import type { Upstream } from "../../chain/upstream/upstream.ts";
 import type { Config } from "../../config/index.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
-import { attempt, onAbort } from "../../core/async.ts";
-import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
+import type { Context } from "../../core/handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import type { Closeable } from "../../serve.ts";
@@ -57,19 +57,18 @@ export class Trace {
 
   /** Wraps the handler of all callers. */
   callers(handler: Closeable): Closeable {
-    const traced: Closeable = (request, context) => {
-      const { info, style, principal } = context.caller;
-      const caller = { name: info?.name, style, principal, revision: context.revision };
-      return this.#run({ side: "caller", caller }, handler, request, context);
-    };
+    const reader = this.#reader(({ caller: { info, style, principal }, revision }) => {
+      return { side: "caller", caller: { name: info?.name, style, principal, revision } };
+    });
+    const traced: Closeable = (request, context) => new ObservedCall(reader, request, context).run(handler);
     traced.close = (budgetMs) => handler.close?.(budgetMs);
     return Object.defineProperty(traced, EVALUATES_CODE, { get: () => evaluatesCode(handler) });
   }
 
   /** Wraps an upstream. */
   upstream(name: string, upstream: Upstream): Upstream {
-    const handler = ((request, context) =>
-      this.#run({ side: "upstream", upstream: name }, upstream, request, context)) as Upstream;
+    const reader = this.#reader(() => ({ side: "upstream", upstream: name }));
+    const handler = ((request, context) => new ObservedCall(reader, request, context).run(upstream)) as Upstream;
     if (evaluatesCode(upstream)) handler[EVALUATES_CODE] = true;
     handler.called = (given) => upstream.called(given);
     handler.status = () => upstream.status();
@@ -78,39 +77,27 @@ export class Trace {
     return handler;
   }
 
-  async #run(about: object, handler: Handler, request: Request, context: Context): Promise<Result> {
-    const id = (this.#last += 1);
-    const write = (what: Direction, content: object): void => this.#write({ ...about, id, what, ...content });
-    write("request", { method: request.method, params: request.params });
-    const forget = onAbort(context.signal, () => write("cancelled", { reason: errorMessage(context.signal.reason) }));
-    const traced: Context = {
-      ...context,
-      notify: (notification: Notification) => {
-        write("notification", notification);
-        context.notify(notification);
+  /** Writes the messages of calls, each after what `about` says of its call. */
+  #reader(about: (context: Context) => object): CallReader<object> {
+    const write = ({ state }: ObservedCall<object>, what: Direction, content: object): void =>
+      this.#write({ ...state, what, ...content });
+    const failure = (error: unknown): object => ({ error: toMcpError(error).toBody() });
+    return {
+      begin: (call) => {
+        call.state = { ...about(call.context), id: (this.#last += 1) };
+        const { method, params } = call.request;
+        write(call, "request", { method, params });
       },
-      ask: async (question, options) => {
-        write("question", question);
-        try {
-          const answer = await context.ask(question, options);
-          write("answer", { result: answer });
-          return answer;
-        } catch (error) {
-          write("refusal", { error: toMcpError(error).toBody() });
-          throw error;
-        }
-      },
+      notified: (call, notification) => write(call, "notification", notification),
+      asked: (call, { request }) => write(call, "question", request),
+      answered: (call, { result, error }) =>
+        result === undefined ? write(call, "refusal", failure(error)) : write(call, "answer", { result }),
+      cancelled: (call) => write(call, "cancelled", { reason: errorMessage(call.context.signal.reason) }),
+      end: (call) =>
+        call.status === "answered"
+          ? write(call, "result", { result: call.result })
+          : write(call, "error", failure(call.error)),
     };
-    try {
-      const result = await attempt(() => handler(request, traced));
-      write("result", { result });
-      return result;
-    } catch (error) {
-      write("error", { error: toMcpError(error).toBody() });
-      throw error;
-    } finally {
-      forget();
-    }
   }
 
   #write(entry: object): void {
