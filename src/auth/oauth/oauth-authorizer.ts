@@ -7,7 +7,7 @@ import type * as oauth from "oauth4webapi";
 import { callListener } from "../../core/listeners.ts";
 import { SingleFlight } from "../../core/async.ts";
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import type { ConnectionError } from "../../core/errors.ts";
 import { defined, hidePaths } from "../../core/values.ts";
 import { redactConnectionError } from "../../protocol/errors.ts";
 import { ClientRegistry } from "./client-registry.ts";
