@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), "catenary-example-"));
 const server = programs({
   programs: ["git"],
   cwd: folder,
-  allow: ["git init --quiet", "git --no-pager status --short", "git show HEAD"],
+  include: ["git init --quiet", "git --no-pager status --short", "git show HEAD"],
 });
 const client = await connect(server);
 

@@ -130,7 +130,7 @@ it("adds no timeout to a call, however long the upstream is silent", async () =>
 });
 
 it("presents several upstreams as one server", async () => {
-  const within = chain(filter({ tools: { not: ["secret"] } })).to(server("notes").tool("secret", {}, () => "none"));
+  const within = chain(filter({ tools: { exclude: ["secret"] } })).to(server("notes").tool("secret", {}, () => "none"));
   const client = await connect(chain(marking("a")).to({ notes: within, board: server("board") }));
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["notes-echo", "board-echo"]);
   expect(await client.callTool("board-echo")).toMatchObject({ content: [{ text: "hi" }], by: "a" });

@@ -342,7 +342,7 @@ describe("a chain without an upstream", () => {
 
 describe("composition", () => {
   it("uses a gateway as the upstream of another chain", async () => {
-    const inner = chain(filter({ tools: { not: ["erase"] } })).to(notes());
+    const inner = chain(filter({ tools: { exclude: ["erase"] } })).to(notes());
     const gateway = chain(signed("outer")).to(inner);
     expect(named(await ask(gateway, "tools/list"))).toEqual(["add"]);
     expect(await gateway(callRequest("add", { text: "c" }), fakeContext().context)).toMatchObject({

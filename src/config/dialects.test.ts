@@ -141,7 +141,7 @@ describe("Codex", () => {
       },
     });
     expect(filterOf(config, "chrome")).toEqual([
-      { filter: { tools: { only: ["open", "screenshot"], not: ["screenshot"] } } },
+      { filter: { tools: { include: ["open", "screenshot"], exclude: ["screenshot"] } } },
     ]);
     expect(messages(config)).toEqual([]);
   });
@@ -177,7 +177,7 @@ it("Gemini's settings.json is read, with its filters, variables and list of serv
   expect(await targetOf(config, "web")).toMatchObject({ target: "http://localhost:3000/mcp" });
   expect(entry(config, "web").policy).toEqual({ timeoutMs: 5_000 });
   expect(filterOf(config, "filtered")).toEqual([
-    { filter: { tools: { only: ["safe_tool", "file_reader", "both"], not: ["both"] } } },
+    { filter: { tools: { include: ["safe_tool", "file_reader", "both"], exclude: ["both"] } } },
   ]);
   expect(messages(config)).toEqual([
     '28: mcpServers.google.authProviderType: ignored; the gateway does not use Google credentials: write a token in "headers"',
@@ -191,7 +191,7 @@ it("Windsurf's file is read", async () => {
     target: "https://api.example.com/mcp",
     options: { headers: { Authorization: "Bearer the.token", "X-File": "from-a-file" } },
   });
-  expect(filterOf(config, "remote")).toEqual([{ filter: { tools: { not: ["delete_all"] } } }]);
+  expect(filterOf(config, "remote")).toEqual([{ filter: { tools: { exclude: ["delete_all"] } } }]);
 });
 
 it("Zed's settings.json is read, without the servers of extensions", async () => {
@@ -216,8 +216,8 @@ describe("opencode", () => {
       },
     });
     expect(entry(config, "everything").policy).toEqual({ timeoutMs: 10_000 });
-    expect(filterOf(config, "everything")).toEqual([{ filter: { tools: { not: ["echo", "*_delete"] } } }]);
-    expect(filterOf(config, "jira")).toEqual([{ filter: { tools: { not: ["*_delete"] } } }]);
+    expect(filterOf(config, "everything")).toEqual([{ filter: { tools: { exclude: ["echo", "*_delete"] } } }]);
+    expect(filterOf(config, "jira")).toEqual([{ filter: { tools: { exclude: ["*_delete"] } } }]);
     expect(messages(config)).toEqual([]);
   });
 
@@ -231,7 +231,7 @@ describe("opencode", () => {
 it("Amp's settings.json is read", async () => {
   const config = await load("amp.json", ".config/amp/settings.json");
   expect(names(config)).toEqual(["playwright", "sourcegraph"]);
-  expect(filterOf(config, "playwright")).toEqual([{ filter: { tools: { only: ["navigate_*", "click"] } } }]);
+  expect(filterOf(config, "playwright")).toEqual([{ filter: { tools: { include: ["navigate_*", "click"] } } }]);
   expect(await targetOf(config, "sourcegraph")).toMatchObject({ target: "https://src.example.com/.api/mcp/v1" });
 });
 
@@ -244,14 +244,14 @@ it("Cline's and Roo Code's timeouts are in seconds", async () => {
   expect(messages(cline)).toEqual([]);
   const roo = await load("roo.json", ".roo/mcp.json");
   expect(entry(roo, "files").policy).toEqual({ timeoutMs: 300_000 });
-  expect(filterOf(roo, "files")).toEqual([{ filter: { tools: { not: ["write", "delete"] } } }]);
+  expect(filterOf(roo, "files")).toEqual([{ filter: { tools: { exclude: ["write", "delete"] } } }]);
   expect(messages(roo)).toEqual([]);
 });
 
 it("Copilot's list of tools is obeyed", async () => {
   const config = await load("copilot.json", ".copilot/mcp-config.json");
-  expect(filterOf(config, "playwright")).toEqual([{ filter: { tools: { only: ["*"] } } }]);
-  expect(filterOf(config, "context7")).toEqual([{ filter: { tools: { only: ["get-docs"] } } }]);
+  expect(filterOf(config, "playwright")).toEqual([{ filter: { tools: { include: ["*"] } } }]);
+  expect(filterOf(config, "context7")).toEqual([{ filter: { tools: { include: ["get-docs"] } } }]);
   expect(messages(config)).toEqual([]);
 });
 
@@ -264,6 +264,7 @@ describe("a filter of another client", () => {
     [{ allowedTools: ["ls"] }, ["ls"]],
     [{ enabled_tools: ["ls"] }, ["ls"]],
     [{ includeTools: ["ls", "rm"], excludeTools: ["rm"] }, ["ls"]],
+    [{ include: ["ls"], exclude: [] }, ["ls"]],
     [{ includeTools: ["ls"], use: [{ rename: { tools: { ls: "rm" } } }] }, ["rm"]],
     [{ alwaysAllow: ["ls"], autoApprove: ["ls"] }, ["ls", "rm"]],
   ])("%j shows %j and refuses the rest", async (filter, shown) => {

@@ -143,7 +143,7 @@ function adaptSection(section: Section, root: Node, problems: Problems): Node {
     if (section.disabled?.(key) === true) entry.add("disabled", true);
     if (section.folder !== undefined && entry.has("command")) entry.addUnless("cwd", section.folder);
     const hidden = patterns.flatMap((pattern) => withoutServer(pattern, `${key.replaceAll(/[^\w-]/g, "_")}_`) ?? []);
-    if (hidden.length > 0) entry.addUnless("excludeTools", hidden);
+    if (hidden.length > 0) entry.addUnless("exclude", hidden);
     const adapted = entry.finish();
     return adapted === undefined ? [] : [makeProperty(member, key, adapted)];
   });
@@ -166,11 +166,13 @@ export const RENAMED: Readonly<Record<string, string>> = {
   environment: "env",
   env_vars: "inheritEnv",
   isActive: "enabled",
-  allowedTools: "includeTools",
-  enabledTools: "includeTools",
-  enabled_tools: "includeTools",
-  disabledTools: "excludeTools",
-  disabled_tools: "excludeTools",
+  includeTools: "include",
+  allowedTools: "include",
+  enabledTools: "include",
+  enabled_tools: "include",
+  excludeTools: "exclude",
+  disabledTools: "exclude",
+  disabled_tools: "exclude",
   startup_timeout_ms: "startTimeoutMs",
 };
 
@@ -238,6 +240,8 @@ class EntryAdapter {
   }
 
   #convert({ key, property, value }: Member): Node[] {
+    // Gemini's has arguments after the names.
+    if (key === "includeTools") return [makeProperty(property, "include", withoutArguments(value), key)];
     const renamed = Object.hasOwn(RENAMED, key) ? RENAMED[key] : undefined;
     if (renamed !== undefined) return [makeProperty(property, renamed, namesOnly(value), key)];
     const inSeconds = Object.hasOwn(IN_SECONDS, key) ? IN_SECONDS[key] : undefined;
@@ -245,8 +249,7 @@ class EntryAdapter {
     if (key === "command") return convertCommand(property, value);
     if (key === "timeout") return this.#convertTimeout(property, value);
     // A list of tools, as in Copilot; Codex has an object here, which says how tools are approved.
-    if (key === "tools") return value.type === "array" ? [makeProperty(property, "includeTools", value, key)] : [];
-    if (key === "includeTools") return [makeProperty(property, key, withoutArguments(value))];
+    if (key === "tools") return value.type === "array" ? [makeProperty(property, "include", value, key)] : [];
     if (key === "bearer_token_env_var") this.#addHeader(value, "Authorization", `Bearer \${${String(value.value)}}`);
     else if (key === "bearer_token") this.#addHeader(value, "Authorization", `Bearer ${String(value.value)}`);
     else if (key === "env_http_headers") {

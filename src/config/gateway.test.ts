@@ -326,7 +326,7 @@ describe("a changed config", () => {
     expect(own.middleware.map(({ name }) => name)).toEqual(["log", "timeout"]);
     expect(own.middleware[1]?.middleware).toBe(first?.middleware);
     // Middleware of one entry changes without its upstream.
-    const filtered = { ...A, use: [{ filter: { tools: { not: ["x"] } } }] };
+    const filtered = { ...A, use: [{ filter: { tools: { exclude: ["x"] } } }] };
     expect(await running.change(await load({ mcpServers: { c: filtered } }))).toMatchObject({ changed: ["c"] });
     expect(await running.change(await load({ mcpServers: { c: A } }))).toMatchObject({ changed: ["c"] });
     await eventually(() => expect(closed()).toEqual([1, 1, 1, 0]));

@@ -201,7 +201,7 @@ function checkByCreating(create: () => Middleware): { readonly message: string; 
   }
 }
 
-/** The cursor of an option such as `tools.only` or `rules.0.callers`, or of its nearest parent that is present. */
+/** The cursor of an option such as `tools.include` or `rules.0.callers`, or of its nearest parent that is present. */
 function findOption(cursor: read.Cursor, option: string): read.Cursor {
   const whole = cursor.get(option);
   if (whole !== undefined) return whole;

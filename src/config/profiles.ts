@@ -46,10 +46,10 @@ const globs = read.arrayOf(read.nonEmptyString, 'an array of names, such as ["se
 
 const rule: read.Reader<FilterRule> = read.objectOf(
   {
-    only: globs.describe("What to show; * matches any characters. Default: everything."),
-    not: globs.describe("What to hide, even if only matches it; * matches any characters."),
+    include: globs.describe("What to show; * matches any characters. Default: everything."),
+    exclude: globs.describe("What to hide, even if include matches it; * matches any characters."),
   },
-  'an object, such as {"only": ["search_*"]}',
+  'an object, such as {"include": ["search_*"]}',
 );
 
 const profile: read.Reader<Profile> = read.objectOf(

@@ -37,21 +37,21 @@ it("a check says what they start and which programs are missing, and starts noth
 });
 
 it("a check warns of patterns that begin with no program", async () => {
-  const allow = ["gti log*", "git status", "g*", "*", "gitk", "run.sh -x", "run -x", '"x y" z'];
-  write({ dev: { programs: ["git", "./run.sh"], allow, deny: ["./run.sh*", "*--output*"] } });
+  const include = ["gti log*", "git status", "g*", "*", "gitk", "run.sh -x", "run -x", '"x y" z'];
+  write({ dev: { programs: ["git", "./run.sh"], include, exclude: ["./run.sh*", "*--output*"] } });
   const { problems } = await examineConfig(file);
   const found = problems.map(({ message, hint }) => `${message}; ${hint}`).filter((one) => one.includes("matches"));
   const nothing = "matches no command line of these programs";
   expect(found).toEqual([
-    `mcpServers.dev.allow[0]: ${nothing}; did you mean git?`,
-    `mcpServers.dev.allow[4]: ${nothing}; did you mean git?`,
-    `mcpServers.dev.allow[6]: ${nothing}; did you mean run.sh?`,
-    `mcpServers.dev.deny[0]: ${nothing}; did you mean run.sh?`,
+    `mcpServers.dev.include[0]: ${nothing}; did you mean git?`,
+    `mcpServers.dev.include[4]: ${nothing}; did you mean git?`,
+    `mcpServers.dev.include[6]: ${nothing}; did you mean run.sh?`,
+    `mcpServers.dev.exclude[0]: ${nothing}; did you mean run.sh?`,
   ]);
 });
 
 it("a gateway has their tools", async () => {
-  write({ dev: { programs: ["git"], allow: ["git --version"] }, shop: { openapi: "./api.json" } });
+  write({ dev: { programs: ["git"], include: ["git --version"] }, shop: { openapi: "./api.json" } });
   const gateway = await createGateway(await loadConfig(file));
   const client = await connect(gateway);
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["git", "get_a"]);

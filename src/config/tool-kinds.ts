@@ -19,7 +19,7 @@ const programName: read.Reader<string> = read.reader(read.nonEmptyString.schema,
   if (given.includes("\0")) return cursor.error("not a valid program", `write names, such as ${EXAMPLE}`);
   if (/[/\\]/.test(given)) return read.resolvePath(cursor.context, given);
   if (!/\s/.test(given)) return given;
-  return cursor.error("has arguments", "write the program alone; callers give the arguments, and allow limits them");
+  return cursor.error("has arguments", "write the program alone; callers give the arguments, and include limits them");
 });
 
 /** Warns of patterns that begin with the name of no program. A name with a space is quoted, so it is not looked at. */
@@ -54,10 +54,8 @@ export const programs: UpstreamKind = defineKind(
     descriptions: read
       .recordOf(read.nonEmptyString, 'an object of strings, such as {"git": "Runs git in the project"}')
       .describe("Descriptions of the tools, by program. Default: what the help of the program says."),
-    allow: patterns("git log --oneline").describe(
-      "Patterns of the command lines that may be run; * matches any characters. Default: all.",
-    ),
-    deny: patterns("git push*").describe("Patterns of command lines that may not be run, even if allow has them."),
+    include: patterns("git log --oneline"),
+    exclude: patterns("git push*"),
     extraOptions: read.flag.describe(
       "Whether callers may give options that the help of the program does not list. Default: false.",
     ),
@@ -70,7 +68,7 @@ export const programs: UpstreamKind = defineKind(
     maxOutputBytes: read.positiveInteger.describe(
       "How many bytes of the output of a program are kept, for each of stdout and stderr: its beginning and its end. Default: 100000.",
     ),
-    // These two are described in upstreams.ts, since every entry may have them.
+    // These are described in upstreams.ts, since every entry may have them.
     timeoutMs: read.timeoutIn(read.milliseconds),
     inheritEnv,
     cwd,
@@ -81,7 +79,7 @@ export const programs: UpstreamKind = defineKind(
     purpose: "command-line programs as tools",
     plural: "programs",
     conflicts: { command: 'an MCP server is started by "command"; other programs are listed in "programs"' },
-    misplaced: { args: "callers give the arguments; to limit them, write patterns in allow and deny" },
+    misplaced: { args: "callers give the arguments; to limit them, write patterns in include and exclude" },
     read({ programs: files, ...values }, cursor) {
       if (files === undefined) return undefined;
       const names = files.map((file) => basename(file));
@@ -99,7 +97,7 @@ export const programs: UpstreamKind = defineKind(
       const isPending = [key, cursor.get("cwd")].some((one) => read.scanStrings(one).isPending);
       if (!isPending)
         warnOfUnmatched(
-          ["allow", "deny"].flatMap((option) => cursor.get(option)?.items() ?? []),
+          ["include", "exclude"].flatMap((option) => cursor.get(option)?.items() ?? []),
           names,
         );
       const required = files.map((file, at) => ({
@@ -143,10 +141,8 @@ export const openapi: UpstreamKind = defineKind(
         "^https?://|\\$\\{",
       )
       .describe("Where the API is. Default: the first server of the document."),
-    include: patterns("GET /pets*").describe(
-      "The operations that become tools: patterns of tool names, of a method and path (GET /pets*), or of a tag (tag:store). Default: all.",
-    ),
-    exclude: patterns("DELETE *").describe("Operations that do not become tools, even if include has them."),
+    include: patterns("GET /pets*"),
+    exclude: patterns("DELETE *"),
     headers: headers.describe("Headers to send with every HTTP request."),
     // An entry with a URL has another object here; upstreams.ts tells editors which is which.
     auth: secrets.describe(

@@ -167,8 +167,10 @@ const COMMON = {
   ...POLICY,
   ...NAMING,
   use: middlewareList.describe("Middleware in front of this server only."),
-  includeTools: toolNames.describe("The tools to show; all others are hidden. Default: all."),
-  excludeTools: toolNames.describe("Tools to hide and refuse, even if includeTools has them."),
+  include: toolNames.describe(
+    "The tools to show; all others are hidden. Of programs: patterns of the command lines that may be run. Of an API: the operations that become tools, by patterns of tool names, of a method and path (GET /pets*), or of a tag (tag:store). * matches any characters. Default: all.",
+  ),
+  exclude: toolNames.describe("What to hide and refuse, even if include has it."),
 } as const satisfies read.Fields;
 
 const FIELDS: read.Fields = {
@@ -330,7 +332,7 @@ function readUpstream(cursor: read.Cursor, defaults: UpstreamPolicy): UpstreamEn
   }
   const own = cursor.members().filter(({ name }) => isOwn(name));
   const secrets = own.flatMap((member) => read.scanStrings(member).secrets);
-  const use = [...(values.use ?? []), ...toolFilter(cursor, values)];
+  const use = [...(values.use ?? []), ...(isOwn("include") ? [] : toolFilter(cursor, values))];
   const naming: UpstreamNaming = defined({ names: values.names, prefix: values.prefix });
   return {
     ...source,
@@ -357,10 +359,11 @@ async function digestFile(path: string): Promise<string | undefined> {
 /** The filter for the tools that the entry includes or excludes. It is the innermost, so it sees the server's own names. */
 function toolFilter(
   cursor: read.Cursor,
-  { includeTools: only, excludeTools: not }: read.FieldValues<Pick<typeof COMMON, "includeTools" | "excludeTools">>,
+  { include, exclude }: read.FieldValues<Pick<typeof COMMON, "include" | "exclude">>,
 ): MiddlewareEntry[] {
-  if (only === undefined && not === undefined) return [];
-  return [{ kind: "named", name: "filter", options: { tools: defined({ only, not }) }, position: cursor.position }];
+  if (include === undefined && exclude === undefined) return [];
+  const options = { tools: defined({ include, exclude }) };
+  return [{ kind: "named", name: "filter", options, position: cursor.position }];
 }
 
 function onUnknown(unknown: read.Cursor, known: readonly string[], kind: UpstreamKind): void {

@@ -11,7 +11,7 @@ export type Schema = Readonly<Record<string, unknown>>;
 /** Where an option is, for errors. */
 export class OptionPlace {
   readonly owner: string;
-  /** Such as `tools.only`; empty for the options as a whole. */
+  /** Such as `tools.include`; empty for the options as a whole. */
   readonly path: string;
 
   constructor(owner: string, path: string = "") {

@@ -72,7 +72,7 @@ export function checkOptions(owner: string, given: unknown, known: object, prefi
 
 /** An invalid or unknown option: a TypeError, as all public functions throw, with the path of the option for a config. */
 export class OptionError extends TypeError {
-  /** The path of the option, such as `tools.only`; empty if the options as a whole are wrong. */
+  /** The path of the option, such as `tools.include`; empty if the options as a whole are wrong. */
   readonly option: string;
 
   constructor(owner: string, option: string, problem: string) {

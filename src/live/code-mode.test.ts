@@ -244,7 +244,7 @@ it("names the only upstream in paths", async () => {
 it.runIf(IS_LONG)("offers each caller what its own list has", async () => {
   const { call } = await start(
     {},
-    chain(filter({ tools: { not: ["*delete*"] } })).to({ notes: notes(), mail: mail() }),
+    chain(filter({ tools: { exclude: ["*delete*"] } })).to({ notes: notes(), mail: mail() }),
   );
   expect(await call("search-tools", { query: "delete" })).toMatch(/^No tool matches; there are 3 tools/);
   const text = await call("run-code", {

@@ -115,13 +115,13 @@ describe("arguments become", () => {
 });
 
 describe("patterns", () => {
-  const check = (given: object, rules: { allow?: string[]; deny?: string[] }, help = GIT): string => {
+  const check = (given: object, rules: { include?: string[]; exclude?: string[] }, help = GIT): string => {
     const { value } = toProgramArguments(help, false, given) as { value: ProgramArguments };
     return refusal("git", value, rules)?.replace(/.*is not allowed/, "refused") ?? "ok";
   };
 
   it("allow whole command lines, with the options of the program in their place", () => {
-    const rules = { allow: ["git status*", "git log*"] };
+    const rules = { include: ["git status*", "git log*"] };
     const refused = "refused; the patterns that are allowed: git status*, git log*";
     expect(check({ _args: ["status"] }, rules)).toBe("ok");
     expect(check({ _args: ["log", "--oneline"] }, rules)).toBe("ok");
@@ -129,23 +129,23 @@ describe("patterns", () => {
     expect(check({}, rules)).toBe(refused);
     expect(check({ c: "core.pager=evil", _args: ["log"] }, rules)).toBe(refused);
     expect(check({ "exec-path": "/tmp/evil", _args: ["status"] }, rules)).toBe(refused);
-    expect(check({ "no-pager": true, _args: ["log"] }, { allow: ["git --no-pager log*"] })).toBe("ok");
-    expect(check({ _args: ["log"] }, { allow: [] })).toBe("refused; the patterns that are allowed: ");
+    expect(check({ "no-pager": true, _args: ["log"] }, { include: ["git --no-pager log*"] })).toBe("ok");
+    expect(check({ _args: ["log"] }, { include: [] })).toBe("refused; the patterns that are allowed: ");
   });
 
   it("let no options or other subcommands through, unless a * stands where one can be", () => {
-    const strict = { allow: ["git status", "git diff --stat", "git log --oneline -- *"] };
+    const strict = { include: ["git status", "git diff --stat", "git log --oneline -- *"] };
     expect(check({ _args: ["diff", "--stat"] }, strict)).toBe("ok");
     expect(check({ _args: ["log", "--oneline", "--", "docs"] }, strict)).toBe("ok");
     expect(check({ _args: ["log", "--oneline", "--output=x", "--", "docs"] }, strict)).toMatch(/^refused/);
     const difftool = { _args: ["difftool", "-y", "-x", "touch x"] };
     expect(check(difftool, strict)).toMatch(/^refused/);
-    expect(check(difftool, { allow: ["git diff", "git diff *"] })).toMatch(/^refused/);
-    expect(check(difftool, { allow: ["git diff*"] })).toBe("ok");
+    expect(check(difftool, { include: ["git diff", "git diff *"] })).toMatch(/^refused/);
+    expect(check(difftool, { include: ["git diff*"] })).toBe("ok");
   });
 
   it("deny before they allow, whatever options of the program come first", () => {
-    const rules = { allow: ["git *"], deny: ["git push*", "*--output*"] };
+    const rules = { include: ["git *"], exclude: ["git push*", "*--output*"] };
     expect(check({ _args: ["log"] }, rules)).toBe("ok");
     expect(check({ _args: ["push"] }, rules)).toBe('refused: the pattern "git push*" denies it');
     expect(check({ c: "a=b", C: "/x", _args: ["push", "-f"] }, rules)).toBe(
@@ -158,7 +158,7 @@ describe("patterns", () => {
     expect(commandLine(["git", "log", "a b", 'say "hi"', "", "tab\t", "é", "it's"])).toBe(
       'git log "a b" "say \\"hi\\"" "" "tab\\t" é "it\'s"',
     );
-    const rules = { allow: ["git log* -- docs"] };
+    const rules = { include: ["git log* -- docs"] };
     expect(check({ _args: ["log", "-1", "--", "docs"] }, rules)).toBe("ok");
     expect(check({ _args: ["log", "--output=x -- docs"] }, rules)).toMatch(/^refused/);
     expect(check({ _args: ["log x", "--", "docs"] }, rules)).toMatch(/^refused/);

@@ -172,12 +172,12 @@ export function commandLine(words: readonly string[]): string {
 export function refusal(
   program: string,
   { options, positional }: ProgramArguments,
-  { allow, deny = [] }: Optional<Record<"allow" | "deny", readonly string[]>>,
+  { include, exclude = [] }: Optional<Record<"include" | "exclude", readonly string[]>>,
 ): string | undefined {
   const line = commandLine([program, ...options, ...positional]);
   const forms = [line, commandLine([program, ...positional])];
-  const denied = deny.find((pattern) => forms.some((form) => matchesGlob(pattern, form)));
+  const denied = exclude.find((pattern) => forms.some((form) => matchesGlob(pattern, form)));
   if (denied !== undefined) return `\`${line}\` is not allowed: the pattern "${denied}" denies it`;
-  if (allow === undefined || allow.some((pattern) => matchesGlob(pattern, line))) return undefined;
-  return `\`${line}\` is not allowed; the patterns that are allowed: ${allow.join(", ")}`;
+  if (include === undefined || include.some((pattern) => matchesGlob(pattern, line))) return undefined;
+  return `\`${line}\` is not allowed; the patterns that are allowed: ${include.join(", ")}`;
 }

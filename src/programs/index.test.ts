@@ -78,7 +78,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("a program", () => {
   it("is a tool with the options of its help", async () => {
-    const client = await open({ allow: ["tool words*"] });
+    const client = await open({ include: ["tool words*"] });
     expect((await client.listTools()).tools).toEqual([
       {
         name: "tool",
@@ -234,7 +234,7 @@ it.each<[unknown, string]>([
   [[], 'programs(): `programs` must name at least one program, such as ["git"]'],
   [{}, 'programs(): `programs` must name at least one program, such as ["git"]'],
   [["git", "/usr/bin/git"], "programs(): `programs` has git and /usr/bin/git, which both become git"],
-  [{ programs: ["git"], alow: [] }, "programs() has no option `alow`; did you mean `allow`?"],
+  [{ programs: ["git"], inclde: [] }, "programs() has no option `inclde`; did you mean `include`?"],
   [
     { programs: ["git"], timeoutMs: -1 },
     "programs(): `timeoutMs` must be a number of milliseconds above 0, at most 2147483647, not -1",

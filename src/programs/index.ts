@@ -1,6 +1,6 @@
 // catenary/programs: command-line programs as tools. Each program is one tool, whose arguments are read from the
 // program's own `--help`. Nothing is started before the first request. A program runs as the user of this process, with
-// all rights of that user, so only what `allow` and `deny` let through should be given to callers.
+// all rights of that user, so only what `include` and `exclude` let through should be given to callers.
 
 import { basename } from "node:path";
 import { StringDecoder } from "node:string_decoder";
@@ -44,11 +44,11 @@ export interface ProgramsOptions {
    * `git difftool`. Default: all.
    *
    * @example
-   * allow: ["git status", "git log --oneline -- *"]
+   * include: ["git status", "git log --oneline -- *"]
    */
-  readonly allow?: readonly string[] | undefined;
-  /** Patterns of command lines that may not be run, even if `allow` has them. */
-  readonly deny?: readonly string[] | undefined;
+  readonly include?: readonly string[] | undefined;
+  /** Patterns of command lines that may not be run, even if `include` has them. */
+  readonly exclude?: readonly string[] | undefined;
   /** Whether callers may give options that the help does not list. Default: false. */
   readonly extraOptions?: boolean | undefined;
   /**
@@ -73,7 +73,7 @@ export interface Programs extends Handler {
 }
 
 const OPTION_NAMES: OptionNames<ProgramsOptions> = optionNames(
-  "programs name descriptions cwd env inheritEnv allow deny extraOptions okExitCodes timeoutMs maxOutputBytes",
+  "programs name descriptions cwd env inheritEnv include exclude extraOptions okExitCodes timeoutMs maxOutputBytes",
 );
 
 const TIMEOUT_MS = 30_000;
@@ -87,7 +87,7 @@ const MAX_HELP_BYTES = 500_000;
  * @example
  * await serve(programs(["git"]));
  * @example
- * await serve(chain(log()).to({ dev: programs({ programs: ["git", "docker"], allow: ["git log --oneline", "docker ps"] }) }));
+ * await serve(chain(log()).to({ dev: programs({ programs: ["git", "docker"], include: ["git log --oneline", "docker ps"] }) }));
  */
 export function programs(options: ProgramsOptions | readonly string[]): Programs {
   const given: ProgramsOptions = Array.isArray(options) ? { programs: options } : (options as ProgramsOptions);
@@ -128,7 +128,7 @@ function checkAll(options: ProgramsOptions): ReadonlyMap<string, string> {
   const read = new OptionReader(owner, options, Object.keys(options));
   const list = read.strings("programs") ?? [];
   if (list.length === 0) throw read.error("programs", 'must name at least one program, such as ["git"]');
-  for (const name of ["allow", "deny"]) read.strings(name);
+  for (const name of ["include", "exclude"]) read.strings(name);
   read.count("maxOutputBytes");
   if (options.timeoutMs !== 0) read.ms("timeoutMs");
   read.stringMap("descriptions");
@@ -249,7 +249,7 @@ function register(server: Server, tool: string, program: string, help: ProgramHe
 }
 
 function describe(program: string, { summary, usage, hasSubcommands, subcommands }: ProgramHelp, setup: Setup): string {
-  const allowed = setup.allow?.filter((pattern) => pattern.startsWith(program) || pattern.startsWith("*")) ?? [];
+  const allowed = setup.include?.filter((pattern) => pattern.startsWith(program) || pattern.startsWith("*")) ?? [];
   return [
     summary ?? `Runs the program ${program}.`,
     ...(usage === undefined ? [] : [`Usage: ${usage}`]),

@@ -227,7 +227,14 @@ it("creates handlers and credentials of which every option is undefined", async 
     live.lisp(common),
     live.smalltalk({ ...common, image: none, attach: none }),
     live.codeMode(live.javascript(), { ...common, language: none, include: none, confirm: none, maxCalls: none }),
-    programs.programs({ programs: ["git"], ...withoutCommand, allow: none, deny: none, name: none, timeoutMs: none }),
+    programs.programs({
+      programs: ["git"],
+      ...withoutCommand,
+      include: none,
+      exclude: none,
+      name: none,
+      timeoutMs: none,
+    }),
     openapi.openapi({
       document: { openapi: "3.1.0", info: {}, paths: {} },
       baseUrl: "http://a.test",

@@ -78,15 +78,15 @@ async function send(options: ConfirmOptions, request: Request, answer: () => Res
 }
 
 it("asks about the given tools, whatever they declare if wanted", async () => {
-  expect((await send({ tools: ["a*"] }, callRequest("add"))).question).toBeUndefined();
-  expect((await send({ tools: ["a*"], only: "all" }, callRequest("add"))).question).toBe("May the tool add run?");
-  expect((await send({ tools: ["b*"], only: "all" }, callRequest("add"))).question).toBeUndefined();
+  expect((await send({ include: ["a*"] }, callRequest("add"))).question).toBeUndefined();
+  expect((await send({ include: ["a*"], only: "all" }, callRequest("add"))).question).toBe("May the tool add run?");
+  expect((await send({ include: ["b*"], only: "all" }, callRequest("add"))).question).toBeUndefined();
   expect((await send({}, callRequest("unlisted"))).question).toBe("May the tool unlisted run?");
 });
 
 it("asks about the given tools also when they get the prefix of their server", async () => {
   const asked: string[] = [];
-  const gateway = chain(confirm({ tools: ["add"], only: "all" })).to({ notes: server(), mail: server() });
+  const gateway = chain(confirm({ include: ["add"], only: "all" })).to({ notes: server(), mail: server() });
   const { client, close } = await connectInMemory(gateway, {
     elicit: ({ message }) => {
       asked.push(message);

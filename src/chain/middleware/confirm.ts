@@ -15,7 +15,7 @@ import { define, type DefinedMiddleware } from "../define.ts";
 import { CallerTools } from "../caller-tools.ts";
 
 const OPTIONS = {
-  tools: strings("Tools that need consent; `*` matches any characters. Default: all."),
+  include: strings("Tools that need consent; `*` matches any characters. Default: all."),
   only: choice("Only tools that may destroy something. Default: destructive.", ["destructive", "all"]),
   arguments: either(
     "Whether the question shows the arguments, and how many characters. Default: 500.",
@@ -36,7 +36,7 @@ const NAME_LENGTH = 200;
  * Asks the caller before a tool runs that may destroy something.
  *
  * @example
- * confirm({ tools: ["delete_*"], only: "all" })
+ * confirm({ include: ["delete_*"], only: "all" })
  */
 export const confirm: DefinedMiddleware<[options?: ConfirmOptions]> = define({
   name: NAME,
@@ -45,8 +45,8 @@ export const confirm: DefinedMiddleware<[options?: ConfirmOptions]> = define({
   middleware: createConfirm,
 });
 
-function createConfirm({ tools: globs, only, arguments: shown = true, unasked }: ConfirmOptions): Middleware {
-  const concerns = globs?.flatMap(matchersOf);
+function createConfirm({ include, only, arguments: shown = true, unasked }: ConfirmOptions): Middleware {
+  const concerns = include?.flatMap(matchersOf);
   const isAll = only === "all";
   const allowsUnasked = unasked === "allow";
   const maxLength = typeof shown === "number" ? shown : shown ? ARGUMENTS_LENGTH : 0;

@@ -35,7 +35,7 @@ it("hides the tools and prompts of all upstreams, and only those that have the n
       { tools: {}, prompts: {}, completions: {} },
     );
   const other = createServer({ name: "c", version: "1" }).tool("bulk_delete", {}, () => "c deletes");
-  const rules = { tools: { not: ["delete", "my tool!"] }, prompts: { not: ["secret"] } };
+  const rules = { tools: { exclude: ["delete", "my tool!"] }, prompts: { exclude: ["secret"] } };
   const inner = chain().to({ x: server("x"), y: server("y") });
   const gateway = chain(filter(rules)).to({ a: server("a"), b: server("b"), in: inner, other });
   const client = await connect(gateway);
@@ -57,7 +57,7 @@ it("hides the tools and prompts of all upstreams, and only those that have the n
 it("hides a tool by its name with the upstream as a prefix, even if it is shown without", async () => {
   const notes = scriptedServer({ "tools/list": toolList("delete"), "tools/call": answerAs("notes") });
   const mail = scriptedServer({ "tools/list": toolList("send"), "tools/call": answerAs("mail") });
-  const client = await connect(chain(filter({ tools: { not: ["notes_delete"] } })).to({ notes, mail }));
+  const client = await connect(chain(filter({ tools: { exclude: ["notes_delete"] } })).to({ notes, mail }));
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["send"]);
   await expect(client.callTool("delete")).rejects.toMatchObject({ kind: "tool_not_found" });
   await client.close();
@@ -65,7 +65,7 @@ it("hides a tool by its name with the upstream as a prefix, even if it is shown 
 
 it("hides a name that a single upstream has and that is shown in another form", async () => {
   const server = scriptedServer({ "tools/list": toolList("my tool!"), "tools/call": answerAs("it") });
-  const client = await connect(chain(filter({ tools: { not: ["my tool!"] } })).to(server));
+  const client = await connect(chain(filter({ tools: { exclude: ["my tool!"] } })).to(server));
   expect((await client.listTools()).tools).toEqual([]);
   await expect(client.callTool(validName("my tool!"))).rejects.toMatchObject({ kind: "tool_not_found" });
   await client.close();
@@ -80,7 +80,7 @@ it("hides a name that the router has shortened, at any depth, and shows other lo
       .tool(other, {}, () => "all");
   const inner = () => chain().to({ a: notes(), b: notes() });
   for (const glob of [long, "delete_*", "*_everything_in*backups"]) {
-    const gateway = chain(filter({ tools: { not: [glob] } })).to({ in: inner(), out: inner() });
+    const gateway = chain(filter({ tools: { exclude: [glob] } })).to({ in: inner(), out: inner() });
     const client = await connect(gateway);
     const names = (await client.listTools()).tools.map(({ name }) => name);
     await client.close();

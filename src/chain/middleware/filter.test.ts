@@ -21,9 +21,9 @@ const notes = () =>
     .template("note://shut/{id}", { name: "shut" }, ({ id }) => id);
 
 const options: FilterOptions = {
-  tools: { only: ["read_*"], not: ["*secret*"] },
-  prompts: { not: ["private"] },
-  resources: { only: ["note://open/*"] },
+  tools: { include: ["read_*"], exclude: ["*secret*"] },
+  prompts: { exclude: ["private"] },
+  resources: { include: ["note://open/*"] },
 };
 
 it("leaves hidden items out of lists, and nothing else", async () => {
@@ -68,9 +68,9 @@ it("answers for a hidden item as for one that does not exist", async () => {
   }
 });
 
-it("hides what a template in `not` matches, and URIs that are too long to match one", async () => {
+it("hides what a template in `exclude` matches, and URIs that are too long to match one", async () => {
   const anything = async () => ({ contents: [] });
-  const hidden = chain(filter({ resources: { not: ["note://shut/{+id}"] } })).to(anything);
+  const hidden = chain(filter({ resources: { exclude: ["note://shut/{+id}"] } })).to(anything);
   const read = (uri: string) => hidden({ method: "resources/read", params: { uri } }, fakeContext().context);
   await expect(read("note://shut/a/b")).rejects.toThrow();
   await expect(read(`note://shut/${"a".repeat(70_000)}`)).rejects.toThrow();
@@ -79,7 +79,7 @@ it("hides what a template in `not` matches, and URIs that are too long to match 
 
 it("hides a URI below up to 16 labels, and every URI with more of them", async () => {
   const anything = async () => ({ contents: [] });
-  const hidden = chain(filter({ resources: { not: ["note://shut/*"] } })).to(anything);
+  const hidden = chain(filter({ resources: { exclude: ["note://shut/*"] } })).to(anything);
   const read = (uri: string) => hidden({ method: "resources/read", params: { uri } }, fakeContext().context);
   for (const count of [0, 1, 16]) {
     const labels = "a.".repeat(count);
@@ -123,7 +123,7 @@ it("grants no subscription to hidden resources, and passes no updates of them", 
 
 it("keeps the cursor of a page that becomes empty", async () => {
   const page = { resultType: "complete", tools: [{ name: "a" }], nextCursor: "2" };
-  const gateway = chain(filter({ tools: { only: [] } })).to(async () => page);
+  const gateway = chain(filter({ tools: { include: [] } })).to(async () => page);
   const result = await gateway({ method: "tools/list", params: {} }, fakeContext().context);
   expect(result).toEqual({ resultType: "complete", tools: [], nextCursor: "2" });
 });
@@ -131,13 +131,19 @@ it("keeps the cursor of a page that becomes empty", async () => {
 it("refuses empty and unknown options", () => {
   expect(() => filter(undefined as never)).toThrow("filter: must have a rule for");
   expect(() => filter({})).toThrow("filter: must have a rule for");
-  expect(() => filter({ tools: ["a"] } as never)).toThrow("filter: `tools` must be an object with `only`, `not`");
-  expect(() => filter({ tools: { onyl: [] } } as never)).toThrow("`tools.onyl` is not an option; did you mean `only`?");
-  expect(() => filter({ tools: { only: "a" } } as never)).toThrow("`tools.only` must be an array of non-empty strings");
+  expect(() => filter({ tools: ["a"] } as never)).toThrow(
+    "filter: `tools` must be an object with `include`, `exclude`",
+  );
+  expect(() => filter({ tools: { inclde: [] } } as never)).toThrow(
+    "`tools.inclde` is not an option; did you mean `include`?",
+  );
+  expect(() => filter({ tools: { include: "a" } } as never)).toThrow(
+    "`tools.include` must be an array of non-empty strings",
+  );
 });
 
 it("hides a name at all upstreams, with and without a label", async () => {
-  const hides = filter({ tools: { not: ["read_secret"] }, resources: { not: ["note://shut/*"] } });
+  const hides = filter({ tools: { exclude: ["read_secret"] }, resources: { exclude: ["note://shut/*"] } });
   const alone = createServer({ name: "alone", version: "1" }).tool("own", {}, () => "own");
   for (const upstreams of [
     { a: notes(), b: notes() },

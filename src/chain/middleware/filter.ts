@@ -32,8 +32,8 @@ import {
 export { matchesGlob };
 
 const RULE = {
-  only: strings("The names to show; `*` matches any characters. Default: all."),
-  not: strings("The names to hide."),
+  include: strings("The names to show; `*` matches any characters. Default: all."),
+  exclude: strings("The names to hide, even if `include` has them."),
 };
 
 /** Which names to show, or to hide. */
@@ -65,7 +65,7 @@ export interface HideOptions {
  * Hides tools, prompts and resources from callers. A call of a hidden one fails as if it did not exist.
  *
  * @example
- * filter({ tools: { not: ["delete*"] } })
+ * filter({ tools: { exclude: ["delete*"] } })
  */
 export const filter: DefinedMiddleware<[options: FilterOptions]> = define({
   name: "filter",
@@ -80,8 +80,8 @@ function createFilter(options: FilterOptions, { error }: DefinitionPlace): Middl
   }
   const rules = Object.fromEntries(
     LIST_CAPABILITIES.map((capability) => {
-      const { only, not = [] } = options[capability] ?? {};
-      return [capability, nameMatcher(capability, only, not)];
+      const { include, exclude = [] } = options[capability] ?? {};
+      return [capability, nameMatcher(capability, include, exclude)];
     }),
   );
   const isVisible: IsVisible = (capability, name, own) => rules[capability]?.(name, own) !== false;
@@ -100,12 +100,12 @@ function createFilter(options: FilterOptions, { error }: DefinitionPlace): Middl
 export function filterUpstream(options: FilterOptions, handler: Handler, labelled: (own: string) => string): Handler {
   const rules = Object.fromEntries(
     LIST_CAPABILITIES.map((capability) => {
-      const { only, not = [] } = options[capability] ?? {};
-      const matches = nameMatcher(capability, only, not);
+      const { include, exclude = [] } = options[capability] ?? {};
+      const matches = nameMatcher(capability, include, exclude);
       if (capability === "resources") return [capability, matches];
       const isOnly = (name: string): boolean =>
-        only === undefined || [name, labelled(name)].some((form) => only.some((glob) => matchesGlob(glob, form)));
-      const isAllowed = nameMatcher(capability, undefined, not);
+        include === undefined || [name, labelled(name)].some((form) => include.some((glob) => matchesGlob(glob, form)));
+      const isAllowed = nameMatcher(capability, undefined, exclude);
       return [capability, (name: string): boolean => isOnly(name) && isAllowed(name, [labelled(name)])];
     }),
   ) as Record<ListCapability, (name: string) => boolean>;
@@ -262,19 +262,19 @@ export type NameMatcher = (name: string, own?: readonly unknown[]) => boolean;
 
 export function nameMatcher(
   capability: ListCapability,
-  only: readonly string[] | undefined,
-  not: readonly string[],
+  include: readonly string[] | undefined,
+  exclude: readonly string[],
 ): NameMatcher {
   if (capability !== "resources") {
     const isHidden = (form: unknown): boolean =>
-      typeof form === "string" && not.some((glob) => matchesGlob(glob, form));
+      typeof form === "string" && exclude.some((glob) => matchesGlob(glob, form));
     return (name, own) => {
-      if (only?.some((glob) => matchesGlob(glob, name)) === false) return false;
-      return not.length === 0 || (!isHidden(name) && own?.some(isHidden) !== true);
+      if (include?.some((glob) => matchesGlob(glob, name)) === false) return false;
+      return exclude.length === 0 || (!isHidden(name) && own?.some(isHidden) !== true);
     };
   }
-  const shown = only?.map(uriPattern);
-  const hidden = not.map(uriPattern);
+  const shown = include?.map(uriPattern);
+  const hidden = exclude.map(uriPattern);
   return (name) => {
     if (shown?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
     if (hidden.length === 0) return true;

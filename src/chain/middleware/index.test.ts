@@ -18,7 +18,7 @@ const OPTIONS: Record<string, unknown> = {
   authorize: { rules: [] },
   concurrency: 4,
   describe: { tools: { a: { title: "A" } } },
-  filter: { tools: { only: ["a*"] } },
+  filter: { tools: { include: ["a*"] } },
   inject: { headers: { "x-tenant": "acme" } },
   "rate-limit": { calls: 1, per: "second" },
   rename: { tools: { a: "b" } },
@@ -165,7 +165,12 @@ it.each([
   ["inject", { tools: [] }, "tools", "inject: `tools` must be an object"],
   ["inject", { headers: { Host: "a" } }, "headers.Host", "inject: `headers.Host` is not a header that can be set"],
   ["inject", { headers: { "x-a": "a\n" } }, "headers.x-a", "inject: `headers.x-a` has a character that HTTP forbids"],
-  ["filter", { tools: { not: [""] } }, "tools.not", "filter: `tools.not` must be an array of non-empty strings"],
+  [
+    "filter",
+    { tools: { exclude: [""] } },
+    "tools.exclude",
+    "filter: `tools.exclude` must be an array of non-empty strings",
+  ],
 ])("%s refuses %j", (name, options, option, message) => {
   const error = (() => {
     try {

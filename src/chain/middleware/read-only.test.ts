@@ -45,9 +45,9 @@ it("shows and runs only tools that say they are read-only", async () => {
   await client.close();
 });
 
-it("lets the tools of `allow` pass", async () => {
+it("lets the tools of `include` pass", async () => {
   const { handler, methods } = upstream(() => [tool("add_note"), tool("add", { destructiveHint: true }), tool("move")]);
-  const { call, callError } = fakeClient(chain(readOnly({ allow: ["add*"] })).to(handler));
+  const { call, callError } = fakeClient(chain(readOnly({ include: ["add*"] })).to(handler));
   expect(await call("tools/call", { name: "add" })).toEqual(textResult("ran"));
   expect(methods).toEqual(["tools/call"]);
   expect(await call("tools/list")).toMatchObject({ tools: [{ name: "add_note" }, { name: "add" }] });

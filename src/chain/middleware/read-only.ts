@@ -11,7 +11,7 @@ import { mapItems, notFound } from "../result-items.ts";
 import { matchesGlob } from "./filter.ts";
 
 const OPTIONS = {
-  allow: strings("Names of tools that pass whatever they declare; `*` matches any characters."),
+  include: strings("Names of tools that pass whatever they declare; `*` matches any characters."),
 };
 
 /** Options of `readOnly()`. */
@@ -21,7 +21,7 @@ export type ReadOnlyOptions = OptionsOf<typeof OPTIONS>;
  * Hides all tools that do not declare themselves read-only. A call of a hidden one fails as if it did not exist.
  *
  * @example
- * readOnly({ allow: ["add_comment"] })
+ * readOnly({ include: ["add_comment"] })
  */
 export const readOnly: DefinedMiddleware<[options?: ReadOnlyOptions]> = define({
   name: "read-only",
@@ -30,8 +30,8 @@ export const readOnly: DefinedMiddleware<[options?: ReadOnlyOptions]> = define({
   middleware: createReadOnly,
 });
 
-function createReadOnly({ allow = [] }: ReadOnlyOptions): Middleware {
-  const isAllowed = (name: string): boolean => allow.some((glob) => matchesGlob(glob, name));
+function createReadOnly({ include = [] }: ReadOnlyOptions): Middleware {
+  const isAllowed = (name: string): boolean => include.some((glob) => matchesGlob(glob, name));
   const tools = new CallerTools();
   const list = async (request: Request, context: Context, next: Handler): Promise<Result> => {
     const result = await next(request, context);

@@ -140,7 +140,7 @@ it("refuses a limit that no search has", () => {
 });
 
 it("finds only what the list of the caller has", async () => {
-  const call = start({}, filter({ tools: { not: ["mail_*"] } }));
+  const call = start({}, filter({ tools: { exclude: ["mail_*"] } }));
   expect(text(await call("search-tools", { query: "mail" }))[0]).toMatch(/^No tool matches; there are 3 tools/);
   expect(await call("describe-tools", { names: ["mail_send"] })).toMatchObject({ isError: true });
   expect(await call("call-tool", { name: "mail_send" })).toMatchObject({

@@ -92,7 +92,7 @@ describe("a part of a router", () => {
   const only = (...names: readonly string[]): GatewayPart => ({
     key: names.join(" "),
     handlerOf: (name, handler, labelled) =>
-      names.includes(name) ? filterUpstream({ tools: { not: ["b_delete"] } }, handler, labelled) : undefined,
+      names.includes(name) ? filterUpstream({ tools: { exclude: ["b_delete"] } }, handler, labelled) : undefined,
   });
 
   it("has some upstreams with some tools, under the same names, and reaches no other", async () => {

@@ -338,7 +338,7 @@ export function checkEntryPatterns(entry: UpstreamEntry, tools: readonly string[
   const { line, column } = entry.position;
   const isEntryFilter = ({ position }: Use): boolean => position.line === line && position.column === column;
   const unmatched = walk(entry.use, asForms(tools), (use, key) =>
-    isEntryFilter(use) ? (key === "only" ? "includeTools" : "excludeTools") : `use: filter: tools.${key}`,
+    isEntryFilter(use) ? key : `use: filter: tools.${key}`,
   ).problems.map(({ place, pattern }) =>
     patternWarning(subject, `${place}: "${pattern}" matches no tool of ${subject}`),
   );
@@ -368,7 +368,7 @@ export function checkSharedPatterns(
     const forms = servers?.map((server) => shown.get(server));
     if (forms === undefined || forms.includes(undefined)) continue;
     const all = forms.flatMap((some) => some ?? []);
-    for (const key of ["only", "not"] as const) {
+    for (const key of ["include", "exclude"] as const) {
       problems.push(...unmatchedIn(profile.tools?.[key] ?? [], all, `profiles.${name}.tools.${key}`));
     }
   }
@@ -405,6 +405,8 @@ type Options = { readonly [name: string]: unknown };
 
 const byTool = ({ tools }: Options): [string, string[]][] => [["tools", isObject(tools) ? Object.keys(tools) : []]];
 
+const includes = ({ include }: Options): [string, string[]][] => [["include", stringsIn(include)]];
+
 /** Where other middleware has names and patterns of tools. */
 const RULES: Readonly<Record<string, (options: Options) => [string, string[]][]>> = {
   authorize: ({ rules }) =>
@@ -413,18 +415,18 @@ const RULES: Readonly<Record<string, (options: Options) => [string, string[]][]>
       stringsIn(isObject(rule) ? rule["tools"] : []),
     ]),
   cache: byTool,
-  confirm: ({ tools }) => [["tools", stringsIn(tools)]],
+  confirm: includes,
   describe: byTool,
   inject: byTool,
-  "read-only": ({ allow }) => [["allow", stringsIn(allow)]],
-  search: ({ include }) => [["include", stringsIn(include)]],
+  "read-only": includes,
+  search: includes,
 };
 
 /** Goes through middleware from the inside out, and adds the new names of tools that are renamed. */
 function walk(
   uses: readonly Use[],
   tools: readonly Forms[],
-  placeOf: (use: Use, key: "only" | "not") => string,
+  placeOf: (use: Use, key: "include" | "exclude") => string,
   where = "use",
 ): { readonly problems: readonly Unmatched[]; readonly forms: readonly Forms[]; readonly isKnown: boolean } {
   const problems: Unmatched[] = [];
@@ -438,7 +440,7 @@ function walk(
     if (use.name === "search") return { problems, forms, isKnown: false };
     const rules = isObject(use.options) && isObject(use.options["tools"]) ? use.options["tools"] : {};
     if (use.name === "filter") {
-      for (const key of ["only", "not"] as const) {
+      for (const key of ["include", "exclude"] as const) {
         problems.push(...unmatchedIn(stringsIn(rules[key]), forms, placeOf(use, key)));
       }
     } else if (use.name === "rename") {
@@ -456,12 +458,12 @@ function stringsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
-/** Says how many tools the innermost filter hides, which is that of includeTools and excludeTools, if there is one. */
+/** Says how many tools the innermost filter hides, which is that of `include` and `exclude` of the entry, if there is one. */
 function countHidden({ name: subject, use }: UpstreamEntry, tools: readonly string[]): Check[] {
   const last = use.at(-1);
   if (last?.kind !== "named" || last.name !== "filter" || !isObject(last.options)) return [];
-  const { only, not } = isObject(last.options["tools"]) ? last.options["tools"] : {};
-  const isShown = nameMatcher("tools", only === undefined ? undefined : stringsIn(only), stringsIn(not));
+  const { include, exclude } = isObject(last.options["tools"]) ? last.options["tools"] : {};
+  const isShown = nameMatcher("tools", include === undefined ? undefined : stringsIn(include), stringsIn(exclude));
   const hidden = tools.filter((name) => !isShown(name)).length;
   if (hidden === 0) return [];
   return [{ subject, check: "hidden", status: "ok", message: `${plural(hidden, "tool")}, by the config` }];

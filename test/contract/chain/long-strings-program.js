@@ -29,9 +29,9 @@ const notes = () =>
 
 const every = { calls: 1e9, per: "second" };
 const rules = {
-  tools: { not: ["*secret*x*y*"] },
-  prompts: { not: ["*a*b*c"] },
-  resources: { not: ["file:///secret/*", "db://{+x}/y{?a,b}", "*a*b*c*/z"] },
+  tools: { exclude: ["*secret*x*y*"] },
+  prompts: { exclude: ["*a*b*c"] },
+  resources: { exclude: ["file:///secret/*", "db://{+x}/y{?a,b}", "*a*b*c*/z"] },
 };
 const { authorize, filter, redact, cache, describe, inject, rename, search } = middleware;
 const usual = [
@@ -45,8 +45,8 @@ const usual = [
   middleware.concurrency({ calls: 100 }),
   authorize({ rules: [{ allow: false, ...namesOf(rules) }, { callers: ["*"] }] }),
   filter(rules),
-  filter({ resources: { only: ["note://*", "file:///{+path}/end{/rest*}", "*:*"] } }),
-  middleware.readOnly({ allow: ["delete*"] }),
+  filter({ resources: { include: ["note://*", "file:///{+path}/end{/rest*}", "*:*"] } }),
+  middleware.readOnly({ include: ["delete*"] }),
   redact({
     in: ["results", "arguments"],
     detect: ["tokens", "jwts", "private-keys", "cards", "emails"],

@@ -221,20 +221,23 @@ describe("a config", () => {
 
   it("has patterns that match no tool, which is said", async () => {
     const notes = {
-      ...{ command, args, includeTools: ["echo", "count", "form"], excludeTools: ["cou*", "delet_*"] },
-      use: [{ filter: { tools: { not: ["said", "sad"] } } }, { rename: { tools: { echo: "said", ecco: "other" } } }],
+      ...{ command, args, include: ["echo", "count", "form"], exclude: ["cou*", "delet_*"] },
+      use: [
+        { filter: { tools: { exclude: ["said", "sad"] } } },
+        { rename: { tools: { echo: "said", ecco: "other" } } },
+      ],
     };
     const document = {
       mcpServers: { notes },
       profiles: {
-        work: { tools: { only: ["said", "notes_form", "notes_from"] } },
-        other: { servers: ["notes"], tools: { not: ["*"] } },
+        work: { tools: { include: ["said", "notes_form", "notes_from"] } },
+        other: { servers: ["notes"], tools: { exclude: ["*"] } },
       },
       chain: [
         { search: { include: ["fial"] } },
-        { filter: { tools: { not: ["fail", "fial"] } } },
-        { confirm: { tools: ["fail", "notes_fial"] } },
-        { "read-only": { allow: ["fail", "fial"] } },
+        { filter: { tools: { exclude: ["fail", "fial"] } } },
+        { confirm: { include: ["fail", "notes_fial"] } },
+        { "read-only": { include: ["fail", "fial"] } },
         { authorize: { rules: [{ tools: ["fial"], allow: false }, { tools: ["*"] }] } },
         { describe: { tools: { "f[ai]*": { title: "x" }, fail: { title: "y" } } } },
         { inject: { tools: { "fial*": { arguments: { a: 1 } } } } },
@@ -245,17 +248,17 @@ describe("a config", () => {
     const { code, checks: all } = await checks("patterns.json");
     expect(code).toBe(0);
     expect(all.filter(({ check }) => check === "patterns").map(({ subject, message }) => [subject, message])).toEqual([
-      ["notes", 'excludeTools: "delet_*" matches no tool of notes'],
+      ["notes", 'exclude: "delet_*" matches no tool of notes'],
       ["notes", 'use: rename: tools: "ecco" matches no tool of notes'],
-      ["notes", 'use: filter: tools.not: "sad" matches no tool of notes'],
-      ["patterns.json", 'profiles.work.tools.only: "notes_from" matches no tool'],
+      ["notes", 'use: filter: tools.exclude: "sad" matches no tool of notes'],
+      ["patterns.json", 'profiles.work.tools.include: "notes_from" matches no tool'],
       ["patterns.json", 'chain: cache: tools: "fial" matches no tool'],
       ["patterns.json", 'chain: inject: tools: "fial*" matches no tool'],
       ["patterns.json", 'chain: describe: tools: "f[ai]*" matches no tool'],
       ["patterns.json", 'chain: authorize: rules.0.tools: "fial" matches no tool'],
-      ["patterns.json", 'chain: read-only: allow: "fial" matches no tool'],
-      ["patterns.json", 'chain: confirm: tools: "notes_fial" matches no tool'],
-      ["patterns.json", 'chain: filter: tools.not: "fial" matches no tool'],
+      ["patterns.json", 'chain: read-only: include: "fial" matches no tool'],
+      ["patterns.json", 'chain: confirm: include: "notes_fial" matches no tool'],
+      ["patterns.json", 'chain: filter: tools.exclude: "fial" matches no tool'],
       ["patterns.json", 'chain: search: include: "fial" matches no tool'],
     ]);
     expect(all.find(({ check }) => check === "hidden")?.message).toBe("18 tools, by the config");

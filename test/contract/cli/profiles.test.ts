@@ -37,8 +37,13 @@ const CONFIG = {
   },
   listen: { token: "${ALL}" },
   profiles: {
-    work: { servers: ["notes", "mail"], tools: { not: ["mail_delete", "notes_only"] } },
-    home: { servers: ["notes"], tools: { only: ["search"] }, prompts: { only: [] }, resources: { not: ["notes://*"] } },
+    work: { servers: ["notes", "mail"], tools: { exclude: ["mail_delete", "notes_only"] } },
+    home: {
+      servers: ["notes"],
+      tools: { include: ["search"] },
+      prompts: { include: [] },
+      resources: { exclude: ["notes://*"] },
+    },
   },
   callers: {
     ada: { token: "${ADA}", profile: "work" },

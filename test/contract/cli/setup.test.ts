@@ -310,7 +310,7 @@ describe("import", () => {
       files: cursor.files,
       "files-gemini": { command: "other" },
       docs: { url: "https://example.com/mcp", headers: { Authorization: "Bearer ${DOCS}" } },
-      notes: { command: "notes", timeoutMs: 60_000, excludeTools: ["b"] },
+      notes: { command: "notes", timeoutMs: 60_000, exclude: ["b"] },
       local: { command: join(project, "server.js"), args: [join(project, "a")], env: { K: "${input:key}" } },
     });
     expect(JSON.parse(read("project/catenary.json"))).toMatchObject({ inputs: [inputs[0]] });

@@ -78,7 +78,7 @@ describe("two callers", () => {
       { callers: ["ada"], tools: ["echo"] },
       { callers: ["bob"], tools: ["count", "elicit*"] },
     ];
-    const url = await fixture.http([filter({ tools: { not: ["elicit"] } }), authorize({ rules })]);
+    const url = await fixture.http([filter({ tools: { exclude: ["elicit"] } }), authorize({ rules })]);
     const [ada, bob] = [await fixture.connectHttp(url, "ada"), await fixture.connectHttp(url, "bob")];
     const paths = "tools.catalogue.map(({ path }) => path).join()";
     expect((await runCode(ada, paths)).text).toBe("=> 'matrix.echo'");

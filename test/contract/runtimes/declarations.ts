@@ -116,7 +116,7 @@ export const moved = fromSdk(() => ({ connect: async () => undefined, close: asy
 `,
   "./middleware": `
 import { authorize, filter, log, timeout } from "catenary/middleware";
-export const middleware = [log(), timeout(1_000), filter({ tools: { only: ["a"] } })];
+export const middleware = [log(), timeout(1_000), filter({ tools: { include: ["a"] } })];
 export const rules = authorize({ rules: [] } as never);
 `,
   "./live": `

@@ -27,9 +27,9 @@ const RULES: readonly middleware.AuthorizeRule[] = [
 const TRANSFORMS: Readonly<Record<string, CreateTransform>> = {
   filter: () =>
     middleware.filter({
-      tools: { not: ["remove", "notes_add", "unlist*", "list all!"] },
-      prompts: { only: ["*review", "check*", "greet", "hello", "shift", "compose"], not: ["mail_review"] },
-      resources: { not: ["file:///secret.txt", "mail://{box}", "memo://shared", "ui://notes/*"] },
+      tools: { exclude: ["remove", "notes_add", "unlist*", "list all!"] },
+      prompts: { include: ["*review", "check*", "greet", "hello", "shift", "compose"], exclude: ["mail_review"] },
+      resources: { exclude: ["file:///secret.txt", "mail://{box}", "memo://shared", "ui://notes/*"] },
     }),
   rename: () =>
     middleware.rename({
@@ -59,7 +59,7 @@ const TRANSFORMS: Readonly<Record<string, CreateTransform>> = {
       prompts: { "*review": { title: "Described", arguments: { tone: "Described" } }, hello: { title: "Renamed" } },
       resources: { "note://*": { description: "Described" }, "*item://{kind}/{id}": { mimeType: "text/plain" } },
     }),
-  readOnly: () => middleware.readOnly({ allow: ["call-tool", "send"] }),
+  readOnly: () => middleware.readOnly({ include: ["call-tool", "send"] }),
   authorize: () => middleware.authorize({ rules: RULES }),
   pin: ({ pins, onHeld }) => middleware.pin({ file: pins, onHeld }),
   inject: () =>
@@ -83,7 +83,7 @@ const VARIANTS: Readonly<Record<string, CreateTransform>> = {
       decide: ({ principal }, { kind, name }) => principal === "ada" || `${kind}${name}`.length % 2 === 0,
     }),
   "filter-only": () =>
-    middleware.filter({ tools: { only: ["s*", "notes_*"] }, resources: { only: ["note://*", "mail.*"] } }),
+    middleware.filter({ tools: { include: ["s*", "notes_*"] }, resources: { include: ["note://*", "mail.*"] } }),
   "pin-hold": ({ pins, onHeld }) => middleware.pin({ file: `${pins}.held`, first: "hold", onHeld }),
   "read-only-strict": () => middleware.readOnly(),
   "rename-swap": () => middleware.rename({ tools: { search: "open", open: "search" }, resources: { "*": "all+*" } }),

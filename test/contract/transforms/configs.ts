@@ -9,11 +9,11 @@ import { sampleUpstream } from "./upstreams.ts";
 
 const NOTES = { command: "notes" };
 const MAIL = { command: "mail" };
-const FEW = { includeTools: ["search", "open", "add", "list all!", "unlisted"], excludeTools: ["add"] };
+const FEW = { include: ["search", "open", "add", "list all!", "unlisted"], exclude: ["add"] };
 const RULES = {
-  tools: { only: ["search", "notes_open", "s*", "add"], not: ["notes_add"] },
-  prompts: { not: ["review"] },
-  resources: { not: ["file:///secret.txt", "note://shared"] },
+  tools: { include: ["search", "notes_open", "s*", "add"], exclude: ["notes_add"] },
+  prompts: { exclude: ["review"] },
+  resources: { exclude: ["file:///secret.txt", "note://shared"] },
 };
 const CALLERS = { ada: { token: "token-of-ada" }, bob: { token: "token-of-bob", profile: "work" } };
 const RENAMING = [{ rename: { tools: { search: "find", notes_search: "find_notes" } } }];
@@ -26,7 +26,7 @@ interface Described {
 const DESCRIBED: Readonly<Record<string, Described>> = {
   "config include one": { config: { mcpServers: { notes: { ...NOTES, ...FEW } } } },
   "config include two": { config: { mcpServers: { notes: { ...NOTES, ...FEW }, mail: MAIL } } },
-  "config exclude two": { config: { mcpServers: { notes: NOTES, mail: { ...MAIL, excludeTools: ["search", "s*"] } } } },
+  "config exclude two": { config: { mcpServers: { notes: NOTES, mail: { ...MAIL, exclude: ["search", "s*"] } } } },
   "config include rename two": {
     config: { mcpServers: { notes: { ...NOTES, ...FEW, use: RENAMING }, mail: MAIL }, chain: RENAMING },
   },

@@ -133,8 +133,8 @@ export const GOOD: readonly GoodSample[] = [
     text: `{
   "mcpServers": { "notes": { "command": "x" }, "mail": { "command": "x" }, "old": { "command": "x", "disabled": true } },
   "profiles": {
-    "work": { "servers": ["notes", "old"], "tools": { "only": ["search_*"], "not": ["notes_delete"] } },
-    "all": {}, "texts": { "prompts": { "only": [] }, "resources": { "not": ["file:///*"] } }
+    "work": { "servers": ["notes", "old"], "tools": { "include": ["search_*"], "exclude": ["notes_delete"] } },
+    "all": {}, "texts": { "prompts": { "include": [] }, "resources": { "exclude": ["file:///*"] } }
   },
   "callers": { "ada": { "token": "\${TOKEN}", "profile": "work" }, "bob@example.com": { "token": "bob-key" } }
 }`,
@@ -160,8 +160,8 @@ export const GOOD: readonly GoodSample[] = [
   "mcpServers": {
     "dev": { "programs": ["git"], "use": ["log"] },
     "more": {
-      "programs": ["git", "\${LISTER:-ls}"], "descriptions": { "git": "Runs git" }, "okExitCodes": { "git": [1, 128] }, "allow": ["git log*", "ls*"],
-      "deny": ["git log --output*"], "extraOptions": false, "timeoutMs": 60000, "maxOutputBytes": 5000,
+      "programs": ["git", "\${LISTER:-ls}"], "descriptions": { "git": "Runs git" }, "okExitCodes": { "git": [1, 128] }, "include": ["git log*", "ls*"],
+      "exclude": ["git log --output*"], "extraOptions": false, "timeoutMs": 60000, "maxOutputBytes": 5000,
       "cwd": ".", "env": { "KEY": "\${API_KEY}" }, "inheritEnv": ["GIT_*"]
     }
   }
