@@ -64,12 +64,12 @@ function writeLine({ method }, upstream, begun, error) {
 async function log(request, context, next) {
   const begun = performance.now();
   let upstream;
-  const onRoute = (name, sent) => {
+  const routed = (name, sent) => {
     upstream = name;
-    context.onRoute?.(name, sent);
+    context.observer?.routed(name, sent);
   };
   try {
-    return await next(request, { ...context, onRoute });
+    return await next(request, { ...context, observer: { routed } });
   } catch (error) {
     writeLine(request, upstream, begun, error);
     throw error;
@@ -96,14 +96,14 @@ async function metrics(request, context, next) {
   const { method } = request;
   const begun = performance.now();
   let upstream;
-  const onRoute = (name, sent) => {
+  const routed = (name, sent) => {
     upstream = name;
-    context.onRoute?.(name, sent);
+    context.observer?.routed(name, sent);
   };
   let error = "";
   inFlight.set(method, (inFlight.get(method) ?? 0) + 1);
   try {
-    return await next(request, { ...context, onRoute });
+    return await next(request, { ...context, observer: { routed } });
   } catch (thrown) {
     error = thrown.name;
     throw thrown;
@@ -167,13 +167,13 @@ async function trace(request, context, next) {
   const active = api.trace.setSpan(parent, span);
   const _meta = { ...params._meta };
   api.propagation.inject(active, _meta, setter);
-  const onRoute = (upstream, sent) => {
+  const routed = (upstream, sent) => {
     if (upstream !== undefined) span.setAttribute("catenary.upstream", upstream);
-    context.onRoute?.(upstream, sent);
+    context.observer?.routed(upstream, sent);
   };
   const sent = { method, params: { ...params, _meta } };
   try {
-    return await api.context.with(active, () => next(sent, { ...context, onRoute }));
+    return await api.context.with(active, () => next(sent, { ...context, observer: { routed } }));
   } catch (error) {
     span.setStatus({ code: api.SpanStatusCode.ERROR });
     throw error;
@@ -202,8 +202,9 @@ const CONTEXT = {
   session: undefined,
   notify: () => undefined,
   ask: () => undefined,
-  // It is here because a spread that adds a field takes V8 twenty times as long as one that only replaces fields.
+  // They are here because a spread that adds a field takes V8 twenty times as long as one that only replaces fields.
   onRoute: undefined,
+  observer: undefined,
 };
 
 /** The server behind one of them. Calls are made one after another, so one variable is enough for the real context. */
@@ -211,6 +212,7 @@ function inFrontOf(middleware, server) {
   let real;
   const next = (request, context) => {
     context.onRoute?.(undefined, request);
+    context.observer?.routed(undefined, request);
     return server(request, real);
   };
   return (request, context) => {

@@ -6,6 +6,7 @@ import { Buffer } from "node:buffer";
 import { attempt } from "../core/async.ts";
 import { copyContext, isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { boolean, checkFields, func, OptionPlace, type Field } from "../core/fields.ts";
 import type {
   Caller,
   Context,
@@ -18,7 +19,6 @@ import type {
   StepRecorder,
 } from "../core/handler.ts";
 import { callListener } from "../core/listeners.ts";
-import { checkOptions, kindOf } from "../core/options.ts";
 import { errorMessage } from "../core/values.ts";
 import { trusted } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -107,15 +107,11 @@ export class ObservedCall<State = unknown> implements Observer {
     return ms;
   }
 
-  get isToolError(): boolean {
-    return this.result?.["isError"] === true;
-  }
-
   /** `complete`, another type of result such as `input_required`, `tool_error`, `failed`, `cancelled` or `running`. */
   get outcome(): string {
     if (this.status !== "answered") return this.status;
-    if (this.isToolError) return "tool_error";
-    const { resultType = "complete" } = this.result ?? {};
+    const { isError, resultType = "complete" } = this.result ?? {};
+    if (isError === true) return "tool_error";
     return typeof resultType === "string" ? resultType : errorMessage(resultType);
   }
 
@@ -275,19 +271,16 @@ export function observe(reader: CallReader): Middleware {
   });
 }
 
-/** Typed, so that a new method must be added here too. */
-const METHODS: Record<Exclude<keyof CallReader, "steps">, true> = {
-  ...{ begin: true, notified: true, asked: true, answered: true, cancelled: true, end: true },
+const READER: Readonly<Record<keyof CallReader, Field>> = {
+  ...{ begin: func(), notified: func(), asked: func(), answered: func(), cancelled: func(), end: func() },
+  steps: boolean(""),
 };
 
 function guardedReader(reader: CallReader): CallReader {
-  checkOptions("observe()", reader, { ...METHODS, steps: true });
-  const guarded = Object.keys(METHODS).flatMap((name) => {
-    const method = reader[name as keyof typeof METHODS] as ((...args: readonly unknown[]) => unknown) | undefined;
-    if (method === undefined) return [];
-    if (typeof method !== "function") {
-      throw new TypeError(`observe(): \`${name}\` must be a function, not ${kindOf(method)}`);
-    }
+  checkFields(reader, READER, new OptionPlace("observe()"));
+  const guarded = Object.keys(READER).flatMap((name) => {
+    const method = reader[name as keyof CallReader] as ((...args: readonly unknown[]) => unknown) | undefined;
+    if (typeof method !== "function") return [];
     return [[name, (...args: readonly unknown[]) => callListener(name, method.bind(reader), args)]];
   });
   const { end, ...others } = Object.fromEntries(guarded) as CallReader;

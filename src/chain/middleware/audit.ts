@@ -116,12 +116,12 @@ function shownArguments(args: unknown, isHashed: boolean): unknown {
 
 /** The message of an error is not written, since it may contain secrets. */
 function outcomeOf(call: ObservedCall): object {
-  if (call.status === "cancelled") return { outcome: "cancelled" };
-  if (call.status === "failed") return { outcome: "error", error: call.errorKind ?? "internal_error" };
-  const { outcome: type, bytes, result, isToolError } = call;
-  const outcome = isToolError ? "tool error" : type === "complete" ? "ok" : cut(type);
+  const { status, outcome: type, result } = call;
+  if (status === "failed") return { outcome: "error", error: call.errorKind ?? "internal_error" };
+  if (status === "cancelled") return { outcome: status };
+  const outcome = type === "complete" ? "ok" : type === "tool_error" ? "tool error" : cut(type);
   const taskId = result?.resultType === "task" ? result["taskId"] : undefined;
-  return { outcome, ...(typeof taskId === "string" && { task: cut(taskId) }), bytes };
+  return { outcome, ...(typeof taskId === "string" && { task: cut(taskId) }), bytes: call.bytes };
 }
 
 function cut(text: string): string {

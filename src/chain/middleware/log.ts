@@ -64,7 +64,7 @@ function createLog({
     write(format(createEntry(call, outcome, maxLength)));
   const reader: CallReader = {
     end: (call) => {
-      const outcome = call.status === "answered" ? successOf(call) : failureOf(call, maxLength);
+      const outcome = outcomeOf(call, maxLength);
       // A log that cannot be written must not fail the request.
       if (SEVERITIES.indexOf(outcome.level) >= lowest) callListener("write", writeLine, [call, outcome]);
     },
@@ -74,27 +74,16 @@ function createLog({
   });
 }
 
-/** The fields in the order in which they are written. Those that are undefined are left out. */
-interface Entry {
-  readonly time: string;
+interface Outcome {
   readonly level: Severity;
-  readonly method: string;
-  /** The tool, the prompt or the URI. */
-  readonly name?: string | undefined;
-  /** Of a gateway with several. */
-  readonly upstream?: string | undefined;
   readonly outcome: string;
-  readonly error?: string | undefined;
-  readonly ms: number;
-  readonly caller?: string | undefined;
-  /** In code mode: the id of the run of `run-code` that made the call. */
-  readonly run?: string | undefined;
-  readonly arguments?: string | undefined;
+  readonly error?: string;
 }
 
-type Outcome = Pick<Entry, "level" | "outcome" | "error">;
+type Entry = ReturnType<typeof createEntry>;
 
-function createEntry(call: ObservedCall, { level, outcome, error }: Outcome, maxLength: number): Entry {
+/** The fields in the order in which they are written. Those that are undefined are left out. */
+function createEntry(call: ObservedCall, { level, outcome, error }: Outcome, maxLength: number) {
   const { name, upstream, caller, request, context } = call;
   const args = maxLength > 0 ? request.params["arguments"] : undefined;
   return {
@@ -119,20 +108,17 @@ function shortText(text: unknown): string | undefined {
 
 const COMPLETE: Outcome = { level: "info", outcome: "complete" };
 
-function successOf(call: ObservedCall): Outcome {
-  if (call.isToolError) return { level: "warning", outcome: "tool error" };
+function outcomeOf(call: ObservedCall, maxLength: number): Outcome {
   const { outcome } = call;
-  return outcome === "complete" ? COMPLETE : { level: "info", outcome: shortText(outcome) };
-}
-
-function failureOf(call: ObservedCall, maxLength: number): Outcome {
-  if (call.status === "cancelled") return { level: "info", outcome: "cancelled" };
+  if (outcome === "complete") return COMPLETE;
+  if (outcome === "tool_error") return { level: "warning", outcome: "tool error" };
+  if (call.status !== "failed") return { level: "info", outcome: shortText(outcome) };
   const [level, summary, ownMessage] = summaryOf(call);
   const message = maxLength > 0 ? errorMessage(call.error) : ownMessage;
-  if (message === undefined) return { level, outcome: "failed", error: summary };
+  if (message === undefined) return { level, outcome, error: summary };
   // Secrets are replaced before the message is cut, since the rest of one would not be recognized.
   const shown = sanitize(withoutSecrets(message), maxLength > 0 ? maxLength : DEFAULT_LENGTH);
-  return { level, outcome: "failed", error: `${summary}: ${shown}` };
+  return { level, outcome, error: `${summary}: ${shown}` };
 }
 
 /** The kinds of errors that an operator should look at. Other answers refuse a request, which is a warning. */

@@ -229,6 +229,6 @@ function formatLabels(labels: Readonly<Record<string, string>>): string {
 
 /** The value of OpenTelemetry's `error.type`: the code of an answer, or why there was none. Empty if the call worked. */
 export function errorType(call: ObservedCall): string {
-  if (call.status === "answered") return call.isToolError ? "tool_error" : "";
-  return call.status === "cancelled" ? call.status : String(call.errorCode ?? call.errorKind ?? OTHER);
+  if (call.status === "failed") return String(call.errorCode ?? call.errorKind ?? OTHER);
+  return call.status === "cancelled" || call.outcome === "tool_error" ? call.outcome : "";
 }
