@@ -9,8 +9,8 @@ import {
   quoted,
   type Fields,
   type OptionsOf,
-  type Schema,
-} from "../core/fields.ts";
+  type OptionSchema,
+} from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 
 /** Where a middleware is created. */
@@ -38,15 +38,13 @@ export interface Definition<Of extends Fields = Fields> {
   readonly summary: string;
   readonly options: Of;
   /** An option that may be given alone, in place of an object. `what` is for errors, such as "a number of calls". */
-  readonly alternative?: {
-    readonly option: keyof Of & string;
-    readonly what: string;
-    readonly description: string;
-  };
+  readonly alternative?:
+    | { readonly option: keyof Of & string; readonly what: string; readonly description: string }
+    | undefined;
   /** Creates the middleware. Default: one that passes everything on. */
-  readonly middleware?: (options: OptionsOf<Of>, place: DefinitionPlace) => Middleware;
+  readonly middleware?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Middleware) | undefined;
   /** Creates what the middleware does to the catalogue. */
-  readonly transform?: (options: OptionsOf<Of>, place: DefinitionPlace) => unknown;
+  readonly transform?: ((options: OptionsOf<Of>, place: DefinitionPlace) => unknown) | undefined;
 }
 
 /** Creates a middleware. Throws an error that names the option if one is wrong. */
@@ -66,7 +64,6 @@ export interface DefinedMiddleware<Arguments extends readonly unknown[] = [optio
  *   middleware: ({ tools }) => async (request, context, next) => { ... },
  * });
  */
-// @__NO_SIDE_EFFECTS__
 export function define<const Of extends Fields, Arguments extends readonly unknown[] = [options?: OptionsOf<Of>]>(
   definition: Definition<Of>,
 ): DefinedMiddleware<Arguments> {
@@ -102,12 +99,12 @@ export function definedIn(exports: object): ReadonlyMap<string, DefinedMiddlewar
   );
 }
 
-function isDefined(value: unknown): value is DefinedMiddleware {
+export function isDefined(value: unknown): value is DefinedMiddleware {
   return typeof value === "function" && "definition" in value && isObject(value.definition);
 }
 
 /** The schema of the options in a config. */
-export function optionsSchema({ summary, options, alternative }: Definition): Schema {
+export function optionsSchema({ summary, options, alternative }: Definition): OptionSchema {
   const object = objectSchema(options);
   if (alternative === undefined) return { description: summary, ...object };
   const alone = { ...options[alternative.option]?.schema, description: alternative.description };

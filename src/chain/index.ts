@@ -3,6 +3,8 @@
 
 export { chain } from "./chain.ts";
 export { compose } from "./compose.ts";
+export { define } from "./define.ts";
+export * as fields from "../core/fields.ts";
 export { observe } from "./observe.ts";
 export { on } from "./on.ts";
 export { transform } from "./transform.ts";

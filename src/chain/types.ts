@@ -3,6 +3,7 @@
 export type { Chain, ChainTarget, GatewayOptions } from "./chain.ts";
 export type { ComposedHandler } from "./compose.ts";
 export type { ChainEntry } from "../protocol/compose.ts";
+export type { DefinedMiddleware, Definition, DefinitionPlace, Place } from "./define.ts";
 export type { Gateway, GatewayUpstream } from "./gateway.ts";
 export type { CallReader, ObservedCall, ObservedQuestion, Step } from "./observe.ts";
 export type { Metadata, MetadataServer, TransformOptions } from "./transform.ts";
@@ -18,6 +19,18 @@ export type {
 export type { FromSdkOptions, SdkServer, SdkServerFactory, SdkTransport } from "./upstream/from-sdk.ts";
 export type { Upstream } from "./upstream/upstream.ts";
 export type * from "../core/handler-types.ts";
+export type {
+  Field,
+  Fields,
+  ListField,
+  MapField,
+  ObjectField,
+  OptionError,
+  OptionPlace,
+  OptionsOf,
+  RequiredField,
+  OptionSchema,
+} from "../core/options.ts";
 export type { NamesOption } from "./router/names.ts";
 export type { SelectPart, UpstreamNaming } from "./router/naming.ts";
 export type * from "../protocol/model/index.ts";

@@ -2,6 +2,7 @@
 // anything fails, everything created so far is closed, and all failures are reported together, with their positions.
 // ConfigGateway does the same again when the config has changed, and keeps what has not.
 
+import { dirname } from "node:path";
 import { chain } from "../chain/chain.ts";
 import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
 import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
@@ -16,7 +17,7 @@ import { codeSandbox, createCodeMode, sandboxProblems } from "./live.ts";
 import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories, MiddlewareFactory } from "./readers.ts";
 import type { Config } from "./load.ts";
-import { MIDDLEWARE, middlewareFromModule, type MiddlewareEntry } from "./middleware.ts";
+import { MIDDLEWARE, middlewareFromModule, ModuleOptionError, type MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./document.ts";
 import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
 import { createAuthorizer, type SignIn } from "./sign-in.ts";
@@ -239,7 +240,8 @@ async function buildGateway(
       created.push(one);
       return one;
     } catch (error) {
-      problems.push({ ...position, severity: "error", message: errorMessage(error) });
+      const at = error instanceof ModuleOptionError ? (error.position ?? position) : position;
+      problems.push({ ...at, severity: "error", message: errorMessage(error) });
       return undefined;
     }
   }
@@ -250,10 +252,11 @@ async function buildGateway(
     isShared: boolean,
   ): Promise<Middleware | undefined> {
     return attempt(entry.position, () => {
-      if (entry.kind === "module") return middlewareFromModule(entry);
+      const place = { upstream: upstreamName, isShared };
+      if (entry.kind === "module") return middlewareFromModule(entry, { ...place, folder: dirname(config.path) });
       const factory = factories.get(entry.name);
       if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
-      return factory(entry.options, { folder: entry.folder, upstream: upstreamName, isShared });
+      return factory(entry.options, { ...place, folder: entry.folder });
     });
   }
 

@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Middleware } from "../core/handler.ts";
-import { middlewareFromModule } from "./middleware.ts";
+import { createGateway } from "./gateway.ts";
+import { loadConfig, type Config } from "./load.ts";
+import { middlewareFromModule, type ModuleMiddleware } from "./middleware.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -73,6 +75,42 @@ describe("a module may export", () => {
       await middleware.close?.();
       expect(await run(middleware)).toEqual({ closed: true });
     }
+  });
+});
+
+describe("a module that exports what define returns", () => {
+  const text = `import { define, fields } from "${new URL("../../dist/chain/index.js", import.meta.url).href}";
+  export default define({
+    name: "upper",
+    summary: "Writes results in capitals.",
+    options: {
+      tools: fields.strings("Names of tools."),
+      waitMs: fields.ms("How long a call waits."),
+      rule: fields.object("A rule.", { depth: fields.count("How deep.") }),
+    },
+    middleware: (options, { folder }) => async () => ({ options, folder }),
+  });`;
+  const configOf = async (options: object): Promise<Config> => {
+    writeFileSync(join(folder, "upper.mjs"), text);
+    const file = join(folder, "catenary.json");
+    const chain = [{ use: "./upper.mjs", options }];
+    writeFileSync(file, JSON.stringify({ chain, mcpServers: { a: { command: "true" } } }, undefined, 2));
+    return loadConfig(file, { env: { WAIT: "5" } });
+  };
+
+  it("gets the checked options, with numbers from variables, and has the name of the definition", async () => {
+    const [entry] = (await configOf({ tools: ["a"], waitMs: "${WAIT}" })).chain;
+    const middleware = await middlewareFromModule(entry as ModuleMiddleware, { folder: "/x" });
+    expect(middleware.name).toBe("upper");
+    expect(await run(middleware)).toEqual({ options: { tools: ["a"], waitMs: 5 }, folder: "/x" });
+  });
+
+  it.each([
+    [{ tool: ["a"] }, 6, "upper: `tool` is not an option; did you mean `tools`?"],
+    [{ tools: [], rule: { depth: 0 } }, 8, "upper: `rule.depth` must be a whole number above 0, not 0"],
+  ])("is refused with %j, at the line of the option", async (options, line, message) => {
+    const creating = createGateway(await configOf(options));
+    await expect(creating).rejects.toMatchObject({ problems: [{ line, message }] });
   });
 });
 

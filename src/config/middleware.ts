@@ -3,10 +3,9 @@
 // it is checked.
 
 import { basename, extname } from "node:path";
-import { definedIn, optionsSchema } from "../chain/define.ts";
+import { definedIn, isDefined, optionsSchema, type DefinedMiddleware, type Place } from "../chain/define.ts";
 import * as builtIn from "../chain/middleware/index.ts";
 import type { Middleware } from "../core/handler.ts";
-import { OptionError } from "../core/options.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
@@ -35,9 +34,26 @@ export interface ModuleMiddleware {
   readonly options: unknown;
   /** Values in the options that must not be shown. */
   readonly secrets: readonly Secret[];
-  /** Default: the name of the file. */
+  /** Default: that of its definition, or the name of the file. */
   readonly name?: string;
   readonly position: Position;
+  /** The options as the schema of a definition reads them, and where they are. */
+  readonly source?: OptionsSource;
+}
+
+interface OptionsSource {
+  readonly read: (schema: read.Schema) => unknown;
+  readonly position: (option: string) => Position;
+}
+
+/** A wrong option of a middleware in a module, with its position in the config. */
+export class ModuleOptionError extends Error {
+  readonly position: Position | undefined;
+
+  constructor(message: string, position: Position | undefined) {
+    super(message);
+    this.position = position;
+  }
 }
 
 /** A middleware in a config. */
@@ -156,8 +172,13 @@ function readEntry(cursor: read.Cursor): MiddlewareEntry | undefined {
 function readModule(cursor: read.Cursor): ModuleMiddleware | undefined {
   const { use: file, options, name } = moduleFields(cursor) ?? {};
   if (file === undefined) return undefined;
-  const { secrets } = read.scanStrings(cursor.get("options"));
-  return { kind: "module", file, options, secrets, position: cursor.position, ...defined({ name }) };
+  const written = cursor.get("options");
+  const { secrets } = read.scanStrings(written);
+  const source: OptionsSource = {
+    read: (schema) => written && readOptions(written, schema),
+    position: (option) => (written === undefined ? cursor : findOption(written, option)).position,
+  };
+  return { kind: "module", file, options, secrets, position: cursor.position, source, ...defined({ name }) };
 }
 
 /** `written` is the name before its variables are expanded. */
@@ -191,14 +212,26 @@ function readNamed(
   return undefined;
 }
 
-function checkByCreating(create: () => Middleware): { readonly message: string; readonly option: string } | undefined {
+interface OptionProblem {
+  readonly message: string;
+  /** The path of the option; empty if no single option is wrong. */
+  readonly option: string;
+}
+
+function checkByCreating(create: () => Middleware): OptionProblem | undefined {
   try {
     const middleware = create();
     void (async () => middleware.close?.())().catch(() => undefined);
     return undefined;
   } catch (error) {
-    return { message: errorMessage(error), option: error instanceof OptionError ? error.option : "" };
+    return optionProblem(error);
   }
+}
+
+function optionProblem(error: unknown): OptionProblem {
+  // Not by its class, since a module may use another copy of this package.
+  const { option } = error as { readonly option?: unknown };
+  return { message: errorMessage(error), option: typeof option === "string" ? option : "" };
 }
 
 /** The cursor of an option such as `tools.include` or `rules.0.callers`, or of its nearest parent that is present. */
@@ -213,6 +246,7 @@ function findOption(cursor: read.Cursor, option: string): read.Cursor {
 /**
  * What a module named by `use` exports, as the default or as `middleware`:
  *
+ * - what `define` of catenary/chain returns: the options of the config are checked by its fields;
  * - a function with two or more parameters, `(request, context, next)`: a middleware;
  * - a function with at most one parameter, `(options)`: a factory. It is called once with the `options` of the config
  *   (`{}` if there are none) and returns a middleware or a promise of one.
@@ -220,18 +254,20 @@ function findOption(cursor: read.Cursor, option: string): read.Cursor {
  * The `length` of the function decides. It counts the parameters before the first one with a default value, without
  * `...rest`. `on(...)` of catenary/chain returns a middleware.
  */
-export type MiddlewareModule = Middleware | ((options: never) => Middleware | Promise<Middleware>);
+export type MiddlewareModule = DefinedMiddleware | Middleware | ((options: never) => Middleware | Promise<Middleware>);
 
 const EXPORTS = "export a middleware (request, context, next), or a function (options) that returns one";
 
-/** Rejects with an error that names the module. */
-export async function middlewareFromModule({ file, options, secrets, name }: ModuleMiddleware): Promise<Middleware> {
+/** Rejects with an error that names the module, or the wrong option. */
+export async function middlewareFromModule(entry: ModuleMiddleware, place: Place = {}): Promise<Middleware> {
+  const { file, options, secrets, name } = entry;
   const exported = exportObjects(await loadUserModule(file))
     .flatMap((exports) => [exports["default"], exports["middleware"]])
     .find((value) => typeof value === "function") as Middleware | Factory | undefined;
   if (exported === undefined) {
     throw new Error(`${file} exports no middleware: ${EXPORTS}, as the default or as \`middleware\``);
   }
+  if (isDefined(exported)) return createDefined(exported, entry, place);
   const fileName = basename(file, extname(file));
   if (isFactory(exported)) return named(await create(exported, options ?? {}, file, secrets), name ?? fileName);
   if (options !== undefined) {
@@ -240,6 +276,21 @@ export async function middlewareFromModule({ file, options, secrets, name }: Mod
     );
   }
   return named(exported, name ?? fileName);
+}
+
+function createDefined(
+  defined: DefinedMiddleware,
+  { options, secrets, name, source }: ModuleMiddleware,
+  place: Place,
+): Middleware {
+  const { definition } = defined;
+  try {
+    const middleware = defined(source?.read(optionsSchema(definition)) ?? options, place);
+    return Object.defineProperty(middleware, "name", { value: name ?? definition.name });
+  } catch (error) {
+    const { message, option } = optionProblem(error);
+    throw new ModuleOptionError(redact(message, secrets), source?.position(option));
+  }
 }
 
 type Factory = (options: unknown) => unknown;

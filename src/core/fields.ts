@@ -1,88 +1,32 @@
-// Declares an option once. A field has the type of an option, its check, its JSON Schema and its description, from which
-// the types of users, errors with the nearest name, the schema for editors and the tables of the docs are made.
+// The fields that declare options. Each gives the type of an option, its check, its JSON Schema and its description.
 
 import { MAX_DELAY_MS } from "./async.ts";
-import { didYouMean, OptionError, shown } from "./options.ts";
+import {
+  checkFields,
+  objectSchema,
+  shown,
+  type Field,
+  type Fields,
+  type ListField,
+  type MapField,
+  type ObjectField,
+  type OptionPlace,
+  type OptionsOf,
+  type RequiredField,
+  type OptionSchema,
+} from "./options.ts";
 import { isObject } from "./values.ts";
 
-/** A JSON Schema. */
-export type Schema = Readonly<Record<string, unknown>>;
+export type { Field, OptionsOf } from "./options.ts";
 
-/** Where an option is, for errors. */
-export class OptionPlace {
-  readonly owner: string;
-  /** Such as `tools.include`; empty for the options as a whole. */
-  readonly path: string;
-
-  constructor(owner: string, path: string = "") {
-    this.owner = owner;
-    this.path = path;
-  }
-
-  at(name: string): OptionPlace {
-    return new OptionPlace(this.owner, this.path === "" ? name : `${this.path}.${name}`);
-  }
-
-  error(problem: string): OptionError {
-    return new OptionError(this.owner, this.path, problem);
-  }
-}
-
-/** An option. The build turns `Description` into the doc comment of the option. */
-export interface Field<Description extends string = string, Type = unknown> {
-  readonly description: Description;
-  /** Undefined if only code can set the option. */
-  readonly schema: Schema | undefined;
-  /** Set if the option is required: what it is. */
-  readonly required?: string;
-  /** Whether a config must set the option, since only code can set those that may replace it. */
-  readonly isRequiredInConfig?: true;
-  /** Returns the value, which is not undefined, or throws an OptionError. */
-  readonly check: (value: unknown, place: OptionPlace) => Type;
-}
-
-export type Fields = Readonly<Record<string, Field>>;
-
-/** An option that must be set. */
-export interface RequiredField<Description extends string, Type> extends Field<Description, Type> {
-  readonly required: string;
-}
-
-/** Fields with fields of their own have types of their own, whose names the build reads. */
-export interface ObjectField<Description extends string, Of extends Fields> extends Field<Description, OptionsOf<Of>> {}
-export interface ListField<Description extends string, Of extends Fields> extends Field<
-  Description,
-  readonly OptionsOf<Of>[]
-> {}
-export interface MapField<Description extends string, Of extends Fields> extends Field<
-  Description,
-  Readonly<Record<string, OptionsOf<Of>>>
-> {}
-
-type TypeOf<Of> = Of extends Field<string, infer Type> ? Type : never;
-type RequiredKeys<Of extends Fields> = {
-  [Name in keyof Of]: Of[Name] extends { readonly required: string } ? Name : never;
-}[keyof Of];
-
-// These mapped types keep the doc comments of the fields.
-type Needed<Of extends Fields, Names extends keyof Of> = { readonly [Name in Names]: TypeOf<Of[Name]> };
-type Possible<Of extends Fields, Names extends keyof Of> = {
-  readonly [Name in Names]?: TypeOf<Of[Name]> | undefined;
-};
-
-/** The type of the options that have these fields. */
-export type OptionsOf<Of extends Fields> = [RequiredKeys<Of>] extends [never]
-  ? Possible<Of, keyof Of>
-  : Needed<Of, RequiredKeys<Of>> & Possible<Of, Exclude<keyof Of, RequiredKeys<Of>>>;
-
-function described(schema: Schema, description: string): Schema {
+function described(schema: OptionSchema, description: string): OptionSchema {
   return description === "" ? schema : { ...schema, description };
 }
 
 /** A field of any type. `expected` completes "must be"; `show` says what was given. */
 export function field<const Description extends string, Type>(
   description: Description,
-  schema: Schema | undefined,
+  schema: OptionSchema | undefined,
   expected: string,
   fits: (value: unknown) => value is Type,
   show: (value: unknown) => string = () => "",
@@ -250,7 +194,7 @@ export function either<const Description extends string, First, Second>(
 export function refine<Description extends string, Type>(
   of: Field<Description, Type>,
   check: (value: Type, place: OptionPlace) => void,
-  schema: Schema = {},
+  schema: OptionSchema = {},
 ): Field<Description, Type> {
   return {
     ...of,
@@ -276,39 +220,4 @@ export function requiredInConfig<Description extends string, Type>(
   of: Field<Description, Type>,
 ): Field<Description, Type> {
   return { ...of, isRequiredInConfig: true };
-}
-
-/** Checks options. Throws an OptionError that names the owner and the option. */
-export function checkFields<Of extends Fields>(given: unknown, fields: Of, place: OptionPlace): OptionsOf<Of> {
-  const names = Object.keys(fields);
-  if (!isObject(given)) {
-    const isInner = place.path !== "";
-    throw place.error(`must be an object with ${quoted(names)}${isInner ? shown(given) : ""}`);
-  }
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(fields, name) && given[name] !== undefined);
-  if (unknown !== undefined) throw place.at(unknown).error(`is not an option; ${didYouMean(unknown, names)}`);
-  for (const [name, { required: what, check }] of Object.entries(fields)) {
-    if (given[name] !== undefined) check(given[name], place.at(name));
-    else if (what !== undefined) throw place.at(name).error(`is required: ${what}`);
-  }
-  return given as OptionsOf<Of>;
-}
-
-/** With quotes, since `not` and `in` are names of options too. */
-export function quoted(names: readonly string[]): string {
-  return names.map((name) => `\`${name}\``).join(", ");
-}
-
-/** The schema of an object with these fields, without those that only code can set. */
-export function objectSchema(fields: Fields): Schema {
-  const inSchema = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
-  const needed = inSchema
-    .filter((entry) => entry[1].required !== undefined || entry[1].isRequiredInConfig === true)
-    .map(([name]) => name);
-  return {
-    type: "object",
-    properties: Object.fromEntries(inSchema.map(([name, { schema }]) => [name, schema])),
-    ...(needed.length > 0 && { required: needed }),
-    additionalProperties: false,
-  };
 }

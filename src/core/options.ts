@@ -81,6 +81,115 @@ export class OptionError extends TypeError {
   }
 }
 
+/** A JSON Schema. */
+export type OptionSchema = Readonly<Record<string, unknown>>;
+
+/** Where an option is, for errors. */
+export class OptionPlace {
+  readonly owner: string;
+  /** Such as `tools.include`; empty for the options as a whole. */
+  readonly path: string;
+
+  constructor(owner: string, path: string = "") {
+    this.owner = owner;
+    this.path = path;
+  }
+
+  at(name: string): OptionPlace {
+    return new OptionPlace(this.owner, this.path === "" ? name : `${this.path}.${name}`);
+  }
+
+  error(problem: string): OptionError {
+    return new OptionError(this.owner, this.path, problem);
+  }
+}
+
+/** An option. The build turns `Description` into the doc comment of the option. */
+export interface Field<Description extends string = string, Type = unknown> {
+  readonly description: Description;
+  /** Undefined if only code can set the option. */
+  readonly schema: OptionSchema | undefined;
+  /** Set if the option is required: what it is. */
+  readonly required?: string | undefined;
+  /** Whether a config must set the option, since only code can set those that may replace it. */
+  readonly isRequiredInConfig?: true | undefined;
+  /** Returns the value, which is not undefined, or throws an OptionError. */
+  readonly check: (value: unknown, place: OptionPlace) => Type;
+}
+
+/** The fields of options, by the names of the options. */
+export type Fields = Readonly<Record<string, Field>>;
+
+/** An option that must be set. */
+export interface RequiredField<Description extends string, Type> extends Field<Description, Type> {
+  readonly required: string;
+}
+
+// Fields with fields of their own have types of their own, whose names the build reads.
+
+/** An option that is an object. */
+export interface ObjectField<Description extends string, Of extends Fields> extends Field<Description, OptionsOf<Of>> {}
+/** An option that is an array of objects. */
+export interface ListField<Description extends string, Of extends Fields> extends Field<
+  Description,
+  readonly OptionsOf<Of>[]
+> {}
+/** An option that is an object of objects, by any names. */
+export interface MapField<Description extends string, Of extends Fields> extends Field<
+  Description,
+  Readonly<Record<string, OptionsOf<Of>>>
+> {}
+
+type TypeOf<Of> = Of extends Field<string, infer Type> ? Type : never;
+type RequiredKeys<Of extends Fields> = {
+  [Name in keyof Of]: Of[Name] extends { readonly required: string } ? Name : never;
+}[keyof Of];
+
+type Needed<Of extends Fields, Names extends keyof Of> = { readonly [Name in Names]: TypeOf<Of[Name]> };
+type Possible<Of extends Fields, Names extends keyof Of> = {
+  readonly [Name in Names]?: TypeOf<Of[Name]> | undefined;
+};
+
+/** The type of the options that have these fields. */
+export type OptionsOf<Of extends Fields> = [RequiredKeys<Of>] extends [never]
+  ? Possible<Of, keyof Of>
+  : Needed<Of, RequiredKeys<Of>> & Possible<Of, Exclude<keyof Of, RequiredKeys<Of>>>;
+
+/** Checks options. Throws an OptionError that names the owner and the option. */
+export function checkFields<Of extends Fields>(given: unknown, fields: Of, place: OptionPlace): OptionsOf<Of> {
+  const names = Object.keys(fields);
+  if (!isObject(given)) {
+    const isInner = place.path !== "";
+    throw place.error(`must be an object with ${quoted(names)}${isInner ? shown(given) : ""}`);
+  }
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(fields, name) && given[name] !== undefined);
+  if (unknown !== undefined) throw place.at(unknown).error(`is not an option; ${didYouMean(unknown, names)}`);
+  for (const [name, { required: what, check }] of Object.entries(fields)) {
+    if (given[name] !== undefined) check(given[name], place.at(name));
+    else if (what !== undefined) throw place.at(name).error(`is required: ${what}`);
+  }
+  return given as OptionsOf<Of>;
+}
+
+/** With quotes, since `not` and `in` are names of options too. */
+export function quoted(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(", ");
+}
+
+/** The schema of an object with these fields, without those that only code can set. */
+export function objectSchema(fields: Fields): OptionSchema {
+  const inSchema = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
+  const needed = inSchema
+    .filter((entry) => entry[1].required !== undefined || entry[1].isRequiredInConfig === true)
+    .map(([name]) => name);
+  return {
+    type: "object",
+    properties: Object.fromEntries(inSchema.map(([name, { schema }]) => [name, schema])),
+    ...(needed.length > 0 && { required: needed }),
+    additionalProperties: false,
+  };
+}
+
 /** Reads options one by one and throws an OptionError that names the owner and the option. */
 export class OptionReader {
   readonly #owner: string;
@@ -211,11 +320,6 @@ export class OptionReader {
     if (typeof value === "number" && fits(value)) return value;
     throw this.error(name, `${rule}${shown(value)}`);
   }
-}
-
-/** With quotes, since `not` and `in` are names of options too. */
-function quoted(names: readonly string[]): string {
-  return names.map((name) => `\`${name}\``).join(", ");
 }
 
 /** Quotes the value if it is short. A long string is more likely to be a secret. */

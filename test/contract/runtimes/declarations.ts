@@ -105,8 +105,22 @@ export const grant = clientCredentials({ id: "a", secret: "b" });
 export const files = () => fileTokens("tokens");
 `,
   "./chain": `
-import { chain, compose, fromSdk, on, transform, upstream } from "catenary/chain";
+import { chain, compose, define, fields, fromSdk, on, transform, upstream } from "catenary/chain";
 export const stamp = on("tools/call", async (request, context, next) => next(request, context));
+export const slow = define({
+  name: "slow",
+  summary: "Delays calls.",
+  options: {
+    waitMs: fields.required("how long", fields.ms("How long a call waits.")),
+    rules: fields.listOf("Rules.", { tools: fields.strings("Names.") }),
+    log: fields.func<(line: string) => void>(),
+  },
+  middleware: ({ waitMs, rules = [] }) => (request, context, next) =>
+    next({ ...request, params: { ...request.params, waitMs: waitMs.toFixed(0), rules: rules[0]?.tools?.length } }, context),
+});
+export const slower = slow({ waitMs: 1, rules: [{ tools: ["a"] }] });
+// @ts-expect-error -- a misspelt option
+export const slowest = slow({ waitMs: 1, rule: [] });
 export const renamed = transform({ metadata: (metadata) => metadata });
 export const unfinished = chain(stamp, renamed);
 export const gateway = unfinished.to(upstream("http://127.0.0.1:3000/mcp"));
