@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import { attempt } from "../core/async.ts";
 import { copyContext, isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { boolean, checkFields, func, OptionPlace, type Field } from "../core/fields.ts";
+import { boolean, func, type Field } from "../core/fields.ts";
 import type {
   Caller,
   Context,
@@ -18,6 +18,7 @@ import type {
   Result,
   StepRecorder,
 } from "../core/handler.ts";
+import { checkFields, OptionPlace } from "../core/options.ts";
 import { callListener } from "../core/listeners.ts";
 import { errorMessage } from "../core/values.ts";
 import { trusted } from "../protocol/compose.ts";
