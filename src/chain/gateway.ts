@@ -57,7 +57,7 @@ export interface Gateway extends Handler {
    * Reports every request to the reader, from now on, as it gets to the gateway, before the first middleware. Returns a
    * function that stops this.
    */
-  observe(reader: CallReader): () => void;
+  observe<State>(reader: CallReader<State>): () => void;
   /** Closes upstreams and middleware. Further calls wait for the first. Waits at most `budgetMs` (default: 10 s). */
   close(budgetMs?: number): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -21,7 +21,10 @@ it("observes a running gateway until it is stopped, and several readers at once"
   const others: string[] = [];
   await gateway(callRequest("search"), context);
   const stop = gateway.observe({ end: (call) => void calls.push(call) });
-  const stopOther = gateway.observe({ begin: (call) => void others.push(call.request.method) });
+  const stopOther = gateway.observe<string>({
+    begin: (call) => void (call.state = call.request.method),
+    end: ({ state }) => void others.push(state),
+  });
   await gateway(callRequest("search"), context);
   stopOther();
   await gateway(callRequest("deep"), context);

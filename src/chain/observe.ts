@@ -73,7 +73,7 @@ export class ObservedCall<State = unknown> implements Observer {
   questions = 0;
   /** How long the call has waited for answers of its caller, all questions together. */
   waitedMs = 0;
-  /** For the reader. */
+  /** What the reader keeps with the call. Each reader has a record of its own. */
   state!: State;
   readonly recorder: Step | undefined;
   readonly #reader: CallReader;
@@ -265,8 +265,8 @@ export class Step implements Observer, StepRecorder {
  * @example
  * chain(observe({ end: (call) => console.log(call.name, call.upstream, call.outcome, call.ms) })).to(server)
  */
-export function observe(reader: CallReader): Middleware {
-  const guarded = guardedReader(reader);
+export function observe<State>(reader: CallReader<State>): Middleware {
+  const guarded = guardedReader(reader as CallReader);
   return trusted(function observe(request, context, next) {
     return new ObservedCall(guarded, request, context).run(next);
   });
@@ -305,7 +305,7 @@ export class GatewayReaders {
   }
 
   /** Returns a function that removes the reader. Calls that it has seen begin are still reported to it. */
-  add(reader: CallReader): () => void {
+  add<State>(reader: CallReader<State>): () => void {
     const middleware = observe(reader);
     this.#readers.add(middleware);
     this.#update();
