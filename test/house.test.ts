@@ -54,6 +54,34 @@ const EXCEPTIONS: readonly Exception[] = [
 /** How many small files with a single importer are tolerated. */
 const MAX_FRAGMENTS = 19;
 
+/**
+ * Files that read the messages of npm, Node, V8, SBCL, other servers and the like. Three read our own, where the sentence
+ * comes over a connection: what our Lisp guest says of open code, a quoted stderr, and answers for other documents.
+ */
+const SENTENCES_OF_OTHERS = [
+  "src/cli/commands/eval.ts",
+  "src/cli/setup/check-server.ts",
+  "src/cli/show/lists.ts",
+  "src/config/document.ts",
+  "src/http/client/http-connection.ts",
+  "src/http/client/session.ts",
+  "src/live/js/parse.ts",
+  "src/live/js/print.ts",
+  "src/live/js/reports.ts",
+  "src/live/js/test-run.ts",
+  "src/live/lisp/index.ts",
+  "src/live/output.ts",
+  "src/live/sandbox.ts",
+  "src/live/smalltalk/amber-printer.ts",
+  "src/live/smalltalk/amber-workspace.ts",
+  "src/process/descriptors.ts",
+  "src/programs/help.ts",
+  "src/programs/index.ts",
+  "src/protocol/compat-documents.ts",
+  "src/protocol/errors.ts",
+  "src/transport/start-failure.ts",
+];
+
 describe("the source tree", () => {
   it("is found", () => {
     expect(SOURCES.length).toBeGreaterThan(100);
@@ -115,6 +143,16 @@ describe("the source tree", () => {
       "src/live/smalltalk/image-bridge.ts",
       "src/process/child.ts",
     ]);
+  });
+
+  it("reads sentences with regular expressions only where other programs wrote them", () => {
+    const literal =
+      /(?<=[=(,:[] *|^ +)\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\n\\[])+\/[dgimsuy]*(?=[\s,.;)\]])/gm;
+    const hasSentence = ({ text }: SourceFile): boolean =>
+      [...withoutComments(text).matchAll(literal)].some(([found]) => /[A-Za-z]{3,} [a-z]{2,}/.test(found));
+    const reading = SOURCES.filter(({ path }) => !path.endsWith(".test.ts")).filter(hasSentence);
+    // A hint is a field of its error; see Hint in src/core/errors.ts.
+    expect(reading.map(({ path }) => path).toSorted()).toEqual(SENTENCES_OF_OTHERS);
   });
 
   it("never turns data into code", () => {

@@ -37,6 +37,8 @@ export interface Definition<Of extends Fields = Fields> {
   /** One sentence about what it does. */
   readonly summary: string;
   readonly options: Of;
+  /** Whether it depends on the name of the upstream. Then a gateway with another only upstream creates it anew. */
+  readonly usesUpstream?: boolean | undefined;
   /** An option that may be given alone, in place of an object. `what` is for errors, such as "a number of calls". */
   readonly alternative?:
     | { readonly option: keyof Of & string; readonly what: string; readonly description: string }

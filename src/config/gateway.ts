@@ -317,9 +317,8 @@ async function buildGateway(
   const [first, ...others] = config.upstreams.keys();
   const only = others.length === 0 ? first : undefined;
   for (const entry of config.chain) {
-    // Its file has the names of servers, also that of the only one.
-    const isNaming = entry.kind === "named" && entry.name === "pin";
-    const key = isNaming ? JSON.stringify([middlewareKey(entry), only]) : middlewareKey(entry);
+    const { definition } = (entry.file === undefined ? factories.get(entry.name) : undefined) ?? {};
+    const key = definition?.usesUpstream === true ? JSON.stringify([middlewareKey(entry), only]) : middlewareKey(entry);
     const at = left.findIndex((one) => one.key === key);
     const made = at === -1 ? await createMiddleware(entry, only, true) : left.splice(at, 1)[0]?.made;
     if (made !== undefined) built.push({ key, made });

@@ -71,6 +71,8 @@ export const pin: DefinedMiddleware<[options?: PinOptions]> = define({
   name: "pin",
   summary: "Hides tools, prompts and templates whose definition is new or has changed, until someone approves it.",
   options: OPTIONS,
+  // Its file has the names of servers, also that of the only one.
+  usesUpstream: true,
   middleware: createPin,
 });
 

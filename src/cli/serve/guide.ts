@@ -11,12 +11,12 @@ import { type ClientSource, findClientServers, type ServerEntry } from "../setup
 import { shortPath } from "../setup/change-file.ts";
 import { coverSecrets, plural } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
-import { oneLine, programName, quoteWord } from "../terminal/output.ts";
+import { oneLine, ownCommand, quoteWord } from "../terminal/output.ts";
 
 const READ_ONLY = { readOnlyHint: true, openWorldHint: false } as const;
 
 export function createGuide(): Server {
-  const program = programName();
+  const program = ownCommand();
   return createServer({
     name: "catenary-guide",
     version: "1.0.0",

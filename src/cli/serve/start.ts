@@ -17,7 +17,7 @@ import { serve, type Closeable, type ServeOptions, type Serving } from "../../se
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import type { FlagValues } from "../target/target.ts";
 import { coverSecrets } from "../show/problems.ts";
-import { oneLine, paint, printStatus, programName, sanitizeFor } from "../terminal/output.ts";
+import { oneLine, paint, printStatus, ownCommand, sanitizeFor } from "../terminal/output.ts";
 import { loadAhead, loadForServer } from "./preload.ts";
 
 export const SERVE_FLAGS = {
@@ -154,7 +154,7 @@ async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttp
   const { findGateways } = await import("./control.ts");
   const gateways = await findGateways().catch(() => []);
   const running = gateways.find(({ url }) => new URL(url).port === String(port));
-  const program = programName();
+  const program = ownCommand();
   const other = `--http :${port === 65_535 ? 3_001 : port + 1}`;
   if (running !== undefined) {
     const { url, source, pid } = running;

@@ -11,7 +11,7 @@ import { UsageError } from "../command.ts";
 import { findClientServers, likelyClient } from "../setup/client-servers.ts";
 import { plural } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
-import { paint, programName, quoteWord } from "../terminal/output.ts";
+import { paint, ownCommand, quoteWord } from "../terminal/output.ts";
 import { countServers, createGuide } from "./guide.ts";
 import { type Banner, clientEntry } from "./start.ts";
 
@@ -72,7 +72,7 @@ export async function starterConfig(): Promise<MemoryConfig> {
 /** What the starter prints: its address, what it serves, how to connect a client, and how to add servers. */
 export async function starterLines(banner: Banner, { isSandboxed, problem = "" }: Starter): Promise<string[]> {
   const { url, token } = banner;
-  const program = programName();
+  const program = ownCommand();
   const { hostname: host, port } = new URL(url);
   const address = { host, port: Number(port || 80) };
   const sources = (await findClientServers(CONFIG)).map((source) => ({

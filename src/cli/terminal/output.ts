@@ -308,7 +308,7 @@ export function quoteWord(word: string): string {
 }
 
 /** How the user has started this program, for commands that we print. */
-export function programName(): string {
+export function ownCommand(): string {
   const [, script = "catenary"] = process.argv;
   const isInstalledHere = existsSync(join("node_modules", ".bin", "catenary"));
   if (isInstalledHere || /[/\\](?:_npx|\.bin)[/\\]/.test(script)) return "npx catenary";
