@@ -75,7 +75,7 @@ export class ObservedCall<State = unknown> implements Observer {
   waitedMs = 0;
   /** What the reader keeps with the call. Each reader has a record of its own. */
   state!: State;
-  readonly recorder: Step | undefined;
+  readonly recorder: Recorder | undefined;
   readonly #reader: CallReader;
   #ms: number | undefined = undefined;
   #forgetCancel: (() => void) | undefined = undefined;
@@ -85,8 +85,8 @@ export class ObservedCall<State = unknown> implements Observer {
     this.request = request;
     this.context = context;
     // If steps are recorded already, the reader gets those that follow here.
-    const outer = context.observer?.recorder as Step | undefined;
-    this.recorder = outer ?? (reader.steps === true ? new Step("middleware", "", request, this) : undefined);
+    const outer = context.observer?.recorder as Recorder | undefined;
+    this.recorder = outer ?? (reader.steps === true ? new Recorder() : undefined);
   }
 
   get caller(): Caller {
@@ -188,7 +188,7 @@ export class ObservedCall<State = unknown> implements Observer {
         context.notify(notification);
       },
       ask: async (request, options) => {
-        const question: { -readonly [Name in keyof ObservedQuestion]: ObservedQuestion[Name] } = { request };
+        const question: Mutable<ObservedQuestion> = { request };
         const askedAt = performance.now();
         this.questions += 1;
         reader.asked?.(this, question);
@@ -213,39 +213,35 @@ export class ObservedCall<State = unknown> implements Observer {
   }
 }
 
-/** So many steps of one middleware are recorded. One that sends a request again and again would fill the memory. */
-const MAX_STEPS = 100;
-
 /** A call in one middleware or upstream: what it got, what it returned, and the steps that its own requests took. */
-export class Step implements Observer, StepRecorder {
+export interface Step {
   readonly kind: "middleware" | "upstream";
   readonly name: string;
   readonly request: Request;
+  readonly result?: Result | undefined;
+  readonly error?: unknown;
   /** By the clock of `performance.now()`. */
-  readonly startedAt: number = performance.now();
-  endedAt: number | undefined = undefined;
-  result: Result | undefined = undefined;
-  error: unknown = undefined;
+  readonly startedAt: number;
+  readonly endedAt?: number | undefined;
+  readonly steps: readonly Step[];
+}
+
+type Mutable<Of> = { -readonly [Name in keyof Of]: Of[Name] };
+
+/** So many steps of one middleware are recorded. One that sends a request again and again would fill the memory. */
+const MAX_STEPS = 100;
+
+class Recorder implements StepRecorder {
   readonly steps: Step[] = [];
-  readonly recorder: Step = this;
-  readonly #outer: Observer;
-
-  constructor(kind: "middleware" | "upstream", name: string, request: Request, outer: Observer) {
-    this.kind = kind;
-    this.name = name;
-    this.request = request;
-    this.#outer = outer;
-  }
-
-  routed(upstream: string | undefined, request: Request): void {
-    this.#outer.routed(upstream, request);
-  }
 
   record(...[kind, name, request, context, handler]: Parameters<StepRecorder["record"]>): Promise<Result> | undefined {
     if (this.steps.length >= MAX_STEPS) return undefined;
-    const step = new Step(kind, name, request, context.observer ?? this);
+    const recorder = new Recorder();
+    const step: Mutable<Step> = { kind, name, request, startedAt: performance.now(), steps: recorder.steps };
     this.steps.push(step);
-    return attempt(() => handler(request, copyContext(context, { observer: step }))).then(
+    const routed: Observer["routed"] = (upstream, sent) => context.observer?.routed(upstream, sent);
+    const running = attempt(() => handler(request, copyContext(context, { observer: { recorder, routed } })));
+    return running.then(
       (result) => {
         step.endedAt = performance.now();
         return (step.result = result);
@@ -298,7 +294,7 @@ export class GatewayReaders {
   /** Undefined if there are no readers. */
   handler: Handler | undefined;
   readonly #inner: Handler;
-  readonly #readers = new Set<Middleware>();
+  #readers: readonly Middleware[] = [];
 
   constructor(inner: Handler) {
     this.#inner = inner;
@@ -306,19 +302,17 @@ export class GatewayReaders {
 
   /** Returns a function that removes the reader. Calls that it has seen begin are still reported to it. */
   add<State>(reader: CallReader<State>): () => void {
-    const middleware = observe(reader);
-    this.#readers.add(middleware);
-    this.#update();
-    return () => {
-      if (this.#readers.delete(middleware)) this.#update();
-    };
+    const added = observe(reader);
+    this.#set([...this.#readers, added]);
+    return () => this.#set(this.#readers.filter((one) => one !== added));
   }
 
-  #update(): void {
-    const wrap = (next: Handler, middleware: Middleware): Handler => {
-      return (request, context) => middleware(request, context, next);
+  #set(readers: readonly Middleware[]): void {
+    this.#readers = readers;
+    const wrap = (next: Handler, reader: Middleware): Handler => {
+      return (request, context) => reader(request, context, next);
     };
-    this.handler = this.#readers.size === 0 ? undefined : [...this.#readers].reduceRight(wrap, this.#inner);
+    this.handler = readers.length === 0 ? undefined : readers.reduce(wrap, this.#inner);
   }
 }
 
@@ -332,27 +326,13 @@ export function sendTo(
   const { observer } = context;
   if (observer === undefined) return handler(request, context);
   observer.routed(name, request);
-  const inner = name === undefined ? context : copyContext(context, { observer: new NestedObserver(name, observer) });
   const { recorder } = observer;
-  if (recorder === undefined) return handler(request, inner);
-  return recorder.record("upstream", name ?? "upstream", request, inner, handler) ?? handler(request, inner);
-}
-
-/** Puts the name of a gateway before the names of its upstreams. */
-class NestedObserver implements Observer {
-  readonly recorder: StepRecorder | undefined;
-  readonly #name: string;
-  readonly #outer: Observer;
-
-  constructor(name: string, outer: Observer) {
-    this.#name = name;
-    this.#outer = outer;
-    this.recorder = outer.recorder;
-  }
-
-  routed(upstream: string | undefined, request: Request): void {
-    this.#outer.routed(upstream === undefined ? this.#name : `${this.#name}.${upstream}`, request);
-  }
+  // If the upstream is a gateway itself, its name comes before the names of its upstreams.
+  const routed: Observer["routed"] = (inner, sent) =>
+    observer.routed(inner === undefined ? name : `${name}.${inner}`, sent);
+  const passedOn = name === undefined ? context : copyContext(context, { observer: { recorder, routed } });
+  const recorded = recorder?.record("upstream", name ?? "upstream", request, passedOn, handler);
+  return recorded ?? handler(request, passedOn);
 }
 
 function failureOf(error: unknown): { readonly kind?: string | undefined; readonly code?: number } {
