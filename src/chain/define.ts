@@ -69,7 +69,7 @@ export interface DefinedMiddleware<Arguments extends readonly unknown[] = [optio
 export function define<const Of extends Fields, Arguments extends readonly unknown[] = [options?: OptionsOf<Of>]>(
   definition: Definition<Of>,
 ): DefinedMiddleware<Arguments> {
-  const { name, options: fields, alternative, middleware = passOn, transform } = definition;
+  const { name, options: fields, alternative, middleware = passOn, transform, usesUpstream: usesIt } = definition;
   const whole = new OptionPlace(name);
   const create = (given: unknown = {}, where: Place = {}): Middleware => {
     const isAlone = alternative !== undefined && typeof given === "number";
@@ -82,9 +82,14 @@ export function define<const Of extends Fields, Arguments extends readonly unkno
     const place = { ...where, folder: where.folder ?? "", error };
     const created = middleware(options, place);
     if (transform !== undefined) Object.defineProperty(created, "transform", { value: transform(options, place) });
-    return Object.defineProperty(created, "name", { value: name });
+    return Object.defineProperties(created, { name: { value: name }, usesUpstream: { value: usesIt } });
   };
   return Object.defineProperties(create, { name: { value: name }, definition: { value: definition } }) as never;
+}
+
+/** Whether the definition of a middleware says so. */
+export function usesUpstream(middleware: Middleware): boolean {
+  return (middleware as { readonly usesUpstream?: boolean }).usesUpstream === true;
 }
 
 /** Returns a new function each time, since it gets a name of its own. */

@@ -4,6 +4,7 @@
 
 import { dirname } from "node:path";
 import { chain } from "../chain/chain.ts";
+import { usesUpstream } from "../chain/define.ts";
 import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
 import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
@@ -77,6 +78,11 @@ interface Part<T> {
   readonly made: T;
 }
 
+interface BuiltMiddleware extends Part<Middleware> {
+  /** The only upstream when it was made. */
+  readonly only: string | undefined;
+}
+
 interface BuiltUpstream extends Part<Handler> {
   /** The upstream without the middleware of its entry. */
   readonly inner: Part<Handler>;
@@ -84,7 +90,7 @@ interface BuiltUpstream extends Part<Handler> {
 
 interface BuiltGateway {
   readonly gateway: Gateway;
-  readonly chain: readonly Part<Middleware>[];
+  readonly chain: readonly BuiltMiddleware[];
   readonly upstreams: ReadonlyMap<string, BuiltUpstream>;
   /** Whether the config has callers, or one before it had some. */
   readonly hasCallers: boolean;
@@ -169,7 +175,7 @@ export class ConfigGateway {
           (name) => old.has(name) && old.get(name)?.key !== upstreams.get(name)?.key,
         ),
         isChainChanged:
-          before.length !== built.chain.length || before.some(({ key }, at) => key !== built.chain[at]?.key),
+          before.length !== built.chain.length || before.some(({ made }, at) => made !== built.chain[at]?.made),
       };
     });
   }
@@ -313,15 +319,14 @@ async function buildGateway(
 
   // Each middleware of before is taken at most once, since one that appears twice holds its state twice.
   const left = [...(before?.chain ?? [])];
-  const built: Part<Middleware>[] = [];
+  const built: BuiltMiddleware[] = [];
   const [first, ...others] = config.upstreams.keys();
   const only = others.length === 0 ? first : undefined;
   for (const entry of config.chain) {
-    const { definition } = (entry.file === undefined ? factories.get(entry.name) : undefined) ?? {};
-    const key = definition?.usesUpstream === true ? JSON.stringify([middlewareKey(entry), only]) : middlewareKey(entry);
-    const at = left.findIndex((one) => one.key === key);
+    const key = middlewareKey(entry);
+    const at = left.findIndex((part) => part.key === key && (part.only === only || !usesUpstream(part.made)));
     const made = at === -1 ? await createMiddleware(entry, only, true) : left.splice(at, 1)[0]?.made;
-    if (made !== undefined) built.push({ key, made });
+    if (made !== undefined) built.push({ key, made, only });
   }
   const upstreams = new Map<string, BuiltUpstream>();
   for (const entry of config.upstreams.values()) await buildUpstream(entry, before?.upstreams.get(entry.name));

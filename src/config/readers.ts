@@ -4,7 +4,7 @@
 
 import { resolve } from "node:path";
 import type { Node } from "jsonc-parser";
-import type { Definition, Place } from "../chain/define.ts";
+import type { Place } from "../chain/define.ts";
 import { homeFolder } from "../core/files.ts";
 import type { Middleware } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
@@ -251,11 +251,7 @@ export function nearestKey(name: string, known: readonly string[]): string | und
 }
 
 /** Creates middleware from the options in a config, which may be any JSON. Throws a TypeError if they are wrong. */
-export interface MiddlewareFactory {
-  (options?: unknown, place?: Place): Middleware;
-  /** What `define` was given, if it made the factory. */
-  readonly definition?: Definition;
-}
+export type MiddlewareFactory = (options?: unknown, place?: Place) => Middleware;
 
 /** The factories of middleware by name. */
 export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
