@@ -140,7 +140,7 @@ it("reports notifications, questions and how long the answers took, and when a c
     asked: (_call, { request, ms }) => void events.push([request.method, ms]),
     answered: (_call, { result, error, ms }) => void events.push([result ?? error, typeof ms]),
     cancelled: ({ status }) => void events.push(["cancelled", status]),
-    end: ({ notifications, questions }) => void events.push([notifications, questions]),
+    end: ({ messages }) => void events.push([messages?.notifications, messages?.questions, typeof messages?.waitedMs]),
   };
   const answer = { action: "accept" };
   const refusal = new Error("no");
@@ -165,7 +165,7 @@ it("reports notifications, questions and how long the answers took, and when a c
     ["elicitation/create", undefined],
     [refusal, "number"],
     ["cancelled", "running"],
-    [1, 2],
+    [1, 2, "number"],
   ]);
 });
 

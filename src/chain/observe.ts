@@ -68,11 +68,11 @@ export class ObservedCall<State = unknown> implements Observer {
   error: unknown = undefined;
   /** Running until the call has ended. It is cancelled if it failed after its caller had cancelled it. */
   status: "running" | "answered" | "failed" | "cancelled" = "running";
-  /** How many notifications and questions there were, if the reader has a method for either. */
-  notifications = 0;
-  questions = 0;
-  /** How long the call has waited for answers of its caller, all questions together. */
-  waitedMs = 0;
+  /**
+   * How many notifications and questions there were, and how long the call has waited for answers, all together.
+   * Undefined unless the reader has a method for them.
+   */
+  messages: { notifications: number; questions: number; waitedMs: number } | undefined = undefined;
   /** What the reader keeps with the call. Each reader has a record of its own. */
   state!: State;
   readonly recorder: Recorder | undefined;
@@ -174,23 +174,24 @@ export class ObservedCall<State = unknown> implements Observer {
     const { notified, asked, answered, cancelled } = this.#reader;
     if (cancelled !== undefined) this.#forgetCancel = onCancel(context, () => this.#reader.cancelled?.(this));
     const watches = notified !== undefined || asked !== undefined || answered !== undefined;
-    return next(request, copyContext(context, watches ? this.#messages() : { observer: this }));
+    return next(request, copyContext(context, watches ? this.#watchMessages() : { observer: this }));
   }
 
-  #messages(): Pick<Context, "observer" | "notify" | "ask"> {
+  #watchMessages(): Pick<Context, "observer" | "notify" | "ask"> {
     const { context } = this;
     const reader = this.#reader;
+    const messages = (this.messages = { notifications: 0, questions: 0, waitedMs: 0 });
     return {
       observer: this,
       notify: (notification) => {
-        this.notifications += 1;
+        messages.notifications += 1;
         reader.notified?.(this, notification);
         context.notify(notification);
       },
       ask: async (request, options) => {
         const question: Mutable<ObservedQuestion> = { request };
         const askedAt = performance.now();
-        this.questions += 1;
+        messages.questions += 1;
         reader.asked?.(this, question);
         try {
           return (question.result = await context.ask(request, options));
@@ -199,7 +200,7 @@ export class ObservedCall<State = unknown> implements Observer {
           throw error;
         } finally {
           question.ms = performance.now() - askedAt;
-          this.waitedMs += question.ms;
+          messages.waitedMs += question.ms;
           reader.answered?.(this, question);
         }
       },
@@ -326,13 +327,27 @@ export function sendTo(
   const { observer } = context;
   if (observer === undefined) return handler(request, context);
   observer.routed(name, request);
-  const { recorder } = observer;
-  // If the upstream is a gateway itself, its name comes before the names of its upstreams.
-  const routed: Observer["routed"] = (inner, sent) =>
-    observer.routed(inner === undefined ? name : `${name}.${inner}`, sent);
-  const passedOn = name === undefined ? context : copyContext(context, { observer: { recorder, routed } });
-  const recorded = recorder?.record("upstream", name ?? "upstream", request, passedOn, handler);
+  const passedOn =
+    name === undefined ? context : copyContext(context, { observer: new NestedObserver(name, observer) });
+  const recorded = observer.recorder?.record("upstream", name ?? "upstream", request, passedOn, handler);
   return recorded ?? handler(request, passedOn);
+}
+
+/** Puts the name of a gateway before the names of its upstreams. A class, since a closure for each call takes longer. */
+class NestedObserver implements Observer {
+  readonly recorder: StepRecorder | undefined;
+  readonly #name: string;
+  readonly #outer: Observer;
+
+  constructor(name: string, outer: Observer) {
+    this.recorder = outer.recorder;
+    this.#name = name;
+    this.#outer = outer;
+  }
+
+  routed(upstream: string | undefined, request: Request): void {
+    this.#outer.routed(upstream === undefined ? this.#name : `${this.#name}.${upstream}`, request);
+  }
 }
 
 function failureOf(error: unknown): { readonly kind?: string | undefined; readonly code?: number } {
