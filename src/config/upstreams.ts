@@ -181,6 +181,14 @@ const FIELDS: read.Fields = {
 /** The keys of entries, of all kinds. */
 export const ENTRY_KEYS: readonly string[] = Object.keys(FIELDS);
 
+function foreignKeys(
+  meanings: Iterable<readonly [key: string, meaning: string]>,
+): Readonly<Record<string, read.Schema>> {
+  return Object.fromEntries(
+    [...meanings].map(([key, what]) => [key, { description: `A key of another client; ${what}.` }]),
+  );
+}
+
 const sameAs = ([key, own]: readonly [string, string]): readonly [string, read.Schema] => {
   const { description: _, ...schema } = FIELDS[own]?.schema ?? {};
   return [key, { description: `Same as ${own}, by the name that another client uses.`, ...schema }];
@@ -196,18 +204,9 @@ export const SERVER_SCHEMA: read.Schema = {
   additionalProperties: false,
   patternProperties: { [COMMENT_KEY]: {} },
   properties: {
-    ...Object.fromEntries(
-      [...CONVERTED, ...Object.keys(IN_SECONDS)].map((key) => [
-        key,
-        { description: "A key of another client; obeyed." },
-      ]),
-    ),
-    ...Object.fromEntries(
-      [...UNSUPPORTED_IN_ENTRIES].map(([key, what]) => [key, { description: `A key of another client; ${what}.` }]),
-    ),
-    ...Object.fromEntries(
-      [...IGNORED_IN_ENTRIES].map((key) => [key, { description: "A key of another client; ignored." }]),
-    ),
+    ...foreignKeys([...CONVERTED, ...Object.keys(IN_SECONDS)].map((key) => [key, "obeyed"])),
+    ...foreignKeys(UNSUPPORTED_IN_ENTRIES),
+    ...foreignKeys([...IGNORED_IN_ENTRIES].map((key) => [key, "ignored"])),
     ...Object.fromEntries(Object.entries(RENAMED).map(sameAs)),
     ...read.schemasOf(FIELDS),
     auth: {

@@ -146,17 +146,17 @@ function parseSchemes(header: string): { scheme: string; params: Map<string, str
 export class NoSignInError extends ConnectionError {
   readonly server: string;
   /** Why the default endpoints failed. */
-  readonly reason: string;
+  override readonly cause: ConnectionError;
 
   constructor(server: string, cause: ConnectionError) {
     const message = `${server} does not say how to get a token, and the default endpoints failed: ${cause.message}`;
     super("unauthorized", message, { mayHaveRun: false, cause });
     this.server = server;
-    this.reason = cause.message;
+    this.cause = cause;
   }
 
   hide(hide: (text: string) => string): NoSignInError {
-    return new NoSignInError(hide(this.server), redactConnectionError(this.cause as ConnectionError, hide));
+    return new NoSignInError(hide(this.server), redactConnectionError(this.cause, hide));
   }
 
   /** The error, or the one that led to it. */

@@ -157,7 +157,7 @@ export function withAdvice(
   if (noSignIn !== undefined) {
     const advice = `${noSignIn.server} needs a token: set it in ${TOKEN_VARIABLE}, or give --header 'Authorization: Bearer TOKEN' (${TOKEN_SOURCE})`;
     // Only a user who could have signed in needs to know why that failed.
-    return reworded(canSignIn ? `${advice}\nSigning in failed too: ${noSignIn.reason}` : advice);
+    return reworded(canSignIn ? `${advice}\nSigning in failed too: ${noSignIn.cause.message}` : advice);
   }
   const advice = hasToken
     ? `use another token (${TOKEN_SOURCE}); if the server offers a sign-in, leave the token out and sign in from a terminal`
