@@ -215,6 +215,7 @@ const KINDS = {
   "": (type) => (type.includes("=>") ? `(${type})` : type),
   Required: (type) => type,
   Object: (type) => type,
+  ObjectOrFlag: (type) => `boolean | ${type}`,
   List: (type) => `readonly ${type}[]`,
   Map: (type) => `Readonly<Record<string, ${type}>>`,
 };
@@ -224,7 +225,7 @@ const KINDS = {
  * all fields for `OPTIONS`, but editors show no comments of what a type like `OptionsOf` maps.
  */
 function expandOptions(text) {
-  const fields = /^declare const (\w+): (\{\n[^]*?\n\});\n/gm;
+  const fields = /^(?:export )?declare const (\w+): (\{\n[^]*?\n\});\n/gm;
   const aliases = /^export type (\w+) = OptionsOf<typeof (\w+)>;$/gm;
   const sources = new Map([...text.matchAll(fields)].map(([, name, members]) => [name, members]));
   const names = new Map(
@@ -232,7 +233,7 @@ function expandOptions(text) {
   );
   const expandMembers = (members) => {
     const member =
-      /^( *)(?:readonly )?(\w+): [^\n<]*?(Required|Object|List|Map|)Field<("(?:[^"\\]|\\.)*"), (.*?|[^\n]*\{\n[^]*?\n\1\}.*?)>;$/gm;
+      /^( *)(?:readonly )?(\w+): [^\n<]*?(Required|ObjectOrFlag|Object|List|Map|)Field<("(?:[^"\\]|\\.)*"), (.*?|[^\n]*\{\n[^]*?\n\1\}.*?)>;$/gm;
     return members.replace(member, (_all, indent, name, kind, description, type) => {
       const comment = description === '""' ? "" : `${indent}/** ${JSON.parse(description)} */\n`;
       const value = KINDS[kind](

@@ -25,6 +25,7 @@ export type {
   ListField,
   MapField,
   ObjectField,
+  ObjectOrFlagField,
   OptionError,
   OptionPlace,
   OptionsOf,

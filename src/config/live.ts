@@ -2,7 +2,7 @@
 // settings, and what is created from them. What differs between languages comes from the registry in src/live; a language
 // is loaded only when it is used.
 
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import type { Handler } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import type { CodeMode, CodeModeOptions } from "../live/code-mode.ts";
@@ -13,14 +13,12 @@ import {
   LANGUAGE_NAMES,
   LANGUAGES,
   languageSettings,
-  SANDBOX_SETTING,
   suggestLanguage,
 } from "../live/languages.ts";
 import type { SandboxProblem } from "../live/grants.ts";
-import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
-import type { SandboxOptions } from "../live/sandbox.ts";
-import type { LiveOptions } from "../live/server.ts";
-import type { LanguageEntry, LanguageOptions, SettingProblem, SettingSpec } from "../live/tool.ts";
+import { CODE, LIMITS, LIVE, type LiveOptions, type SandboxOptions } from "../live/options.ts";
+import { DEFAULT_LIMITS, type Limits } from "../live/runtime.ts";
+import type { LanguageEntry, LanguageOptions, SettingProblem } from "../live/tool.ts";
 import type { Problem } from "./document.ts";
 import {
   type ConfigPlace,
@@ -163,48 +161,13 @@ export function codeLanguage({ language = "js" }: CodeSettings): LanguageEntry {
 
 /** The options of a live server, as code names them. */
 function optionsOf({ program: file, ...settings }: LiveSettings): LanguageOptions & LiveOptions {
-  const isLimit = ([name]: readonly [string, unknown]): boolean => Object.hasOwn(LIMIT_BOUNDS, name);
+  const isLimit = ([name]: readonly [string, unknown]): boolean => Object.hasOwn(LIMITS, name);
   const entries = Object.entries(settings);
   return {
     limits: Object.fromEntries(entries.filter(isLimit)),
     ...Object.fromEntries(entries.filter((entry) => !isLimit(entry))),
     ...defined({ command: file }),
   };
-}
-
-function bounded(name: keyof Limits, unit: string): read.Reader<number> {
-  const [minimum, maximum] = LIMIT_BOUNDS[name];
-  const type = name.endsWith("Ms") ? undefined : "integer";
-  return read.numberIn({ ...defined({ type }), minimum, maximum }, `${unit} from ${minimum} to ${maximum}`);
-}
-
-const path = read.reader(read.nonEmptyString.schema, (cursor) => {
-  const given = read.nonEmptyString(cursor);
-  return given === undefined ? undefined : resolve(cursor.context.folder, given);
-});
-
-const READERS = {
-  flag: read.flag,
-  count: read.positiveInteger,
-  string: read.nonEmptyString,
-  path,
-  paths: read.arrayOf(path, 'an array of paths, such as ["./data"]'),
-};
-
-/** The reader of a setting that only some languages have. */
-function settingReader({ type, fields = {}, orFlag, description }: SettingSpec): read.Reader<unknown> {
-  if (type !== "object") return READERS[type].describe(description);
-  const inner = Object.fromEntries(Object.entries(fields).map(([name, spec]) => [name, settingReader(spec)]));
-  const object = read.objectOf(inner, "an object");
-  if (orFlag !== true) return object.describe(description);
-  return read
-    .reader<unknown>({ anyOf: [read.flag.schema, object.schema] }, (cursor) => {
-      if (cursor.kind === "object") return object(cursor);
-      return cursor.kind === "boolean"
-        ? read.flag(cursor)
-        : read.wrongType(cursor, `true, false, or {${Object.keys(fields).join(", ")}}`);
-    })
-    .describe(description);
 }
 
 const SETTINGS = languageSettings();
@@ -214,30 +177,13 @@ const LIVE_FIELDS = {
   live: read
     .oneOf(LANGUAGE_NAMES, suggestLanguage)
     .describe(`A language to evaluate code in, in sessions with a process each: ${LANGUAGE_LIST}.`),
-  // These four are described in upstreams.ts, since every entry may have them.
-  timeoutMs: read.timeoutIn(bounded("timeoutMs", "milliseconds")),
-  maxSessions: read.positiveInteger,
-  idleMs: read.milliseconds,
+  ...read.readersOf(LIMITS),
+  // These are described in upstreams.ts, since every entry may have them.
+  timeoutMs: read.timeoutIn(read.readerOf(LIMITS.timeoutMs)),
+  maxSessions: read.readerOf(LIVE.maxSessions),
+  idleMs: read.readerOf(LIVE.idleMs),
   inheritEnv,
-  memoryMb: bounded("memoryMb", "whole megabytes").describe(
-    `Maximum megabytes of memory of one live session. Default: ${DEFAULT_LIMITS.memoryMb}.`,
-  ),
-  outputChars: bounded("outputChars", "a whole number of characters").describe(
-    `Maximum characters of output in the result of an evaluation, for each of stdout and stderr. Default: ${DEFAULT_LIMITS.outputChars}.`,
-  ),
-  valueChars: bounded("valueChars", "a whole number of characters").describe(
-    `Maximum characters of a value in the result of an evaluation. Default: ${DEFAULT_LIMITS.valueChars}.`,
-  ),
-  printLength: bounded("printLength", "a whole number").describe(
-    `Maximum printed elements of a collection. Default: ${DEFAULT_LIMITS.printLength}.`,
-  ),
-  printDepth: bounded("printDepth", "a whole number").describe(
-    `Maximum printed depth of a value. Default: ${DEFAULT_LIMITS.printDepth}.`,
-  ),
-  errorHoldMs: bounded("errorHoldMs", "milliseconds").describe(
-    `Milliseconds for which an evaluation waits at an error, so that its frames and restarts can be used; 0: not at all. Default: ${DEFAULT_LIMITS.errorHoldMs}.`,
-  ),
-  sandbox: settingReader(SANDBOX_SETTING) as read.Reader<boolean | SandboxOptions>,
+  sandbox: read.readerOf(LIVE.sandbox),
   cwd,
   env,
   program: program.describe(`The program of a live session. ${programs}.`),
@@ -245,7 +191,7 @@ const LIVE_FIELDS = {
 
 /** The settings that only some languages have. Their values are checked by their readers, and not typed. */
 const OWN_FIELDS: read.Fields = Object.fromEntries(
-  [...SETTINGS].map(([name, { spec }]) => [name, settingReader(spec)]),
+  [...SETTINGS].map(([name, { field }]) => [name, read.readerOf(field)]),
 );
 
 export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
@@ -257,7 +203,7 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
     // "command" is not accepted here: another client that reads this file would start it as an MCP server.
     conflicts: { command: 'the program of a live session is set by "program"' },
     misplaced: {
-      limits: `write the limits directly in the entry: ${Object.keys(LIMIT_BOUNDS).join(", ")}`,
+      limits: `write the limits directly in the entry: ${Object.keys(LIMITS).join(", ")}`,
       name: "an entry has the name of its key under mcpServers",
     },
     read({ live: name, ...values }, cursor) {
@@ -327,19 +273,7 @@ const CODE_FIELDS = {
   language: read
     .oneOf(LANGUAGE_NAMES, suggestLanguage)
     .describe(`The language of the code: ${LANGUAGE_LIST}. Default: js.`),
-  include: read
-    .arrayOf(read.nonEmptyString, 'an array of names of tools, such as ["notes_search"]')
-    .describe("The tools that stay in the list beside those of code mode; `*` matches any characters. Default: none."),
-  confirm: read
-    .oneOf(["destructive"])
-    .describe(
-      "destructive: the user is asked before code calls tools that say that they may destroy something. Default: such calls run without a question.",
-    ),
-  maxCalls: read.positiveInteger.describe("Maximum calls of tools in one run. Default: 100."),
-  maxParallel: read.positiveInteger.describe("Maximum calls of tools that run at once; others wait. Default: 8."),
-  maxResultBytes: read.positiveInteger.describe(
-    "Maximum bytes of the results of all calls in one run. Default: 10000000.",
-  ),
+  ...read.readersOf(CODE),
 } as const satisfies read.Fields;
 
 const { live: _live, sandbox, timeoutMs, maxSessions, idleMs, inheritEnv: environment, ...sessionFields } = LIVE_FIELDS;

@@ -7,7 +7,7 @@ import type { Node } from "jsonc-parser";
 import type { Place } from "../chain/define.ts";
 import { homeFolder } from "../core/files.ts";
 import type { Middleware } from "../core/handler.ts";
-import { nearest } from "../core/options.ts";
+import { nearest, type Field, type Fields as OptionFields } from "../core/options.ts";
 import type { KeyNode } from "./dialects.ts";
 import type { Position, Problems } from "./document.ts";
 import type { Expanded, Variables } from "./variables.ts";
@@ -31,7 +31,7 @@ export type FieldValues<F extends Fields> = { readonly [K in keyof F]?: F[K] ext
 export function reader<T>(schema: Schema, read: (cursor: Cursor) => T | undefined): Reader<T> {
   const copy = (cursor: Cursor): T | undefined => read(cursor);
   copy.schema = schema;
-  copy.describe = (description: string): Reader<T> => reader({ description, ...schema }, read);
+  copy.describe = (description: string): Reader<T> => reader({ ...schema, description }, read);
   return copy;
 }
 
@@ -223,6 +223,55 @@ export function objectOf<F extends Fields>(fields: F, expected: string): Reader<
 
 export function schemasOf(fields: Fields): Readonly<Record<string, Schema>> {
   return Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, schema]));
+}
+
+/** A path relative to the folder of the config, which need not exist. */
+const path: Reader<string> = reader(nonEmptyString.schema, (cursor) => {
+  const given = nonEmptyString(cursor);
+  return given === undefined ? undefined : resolve(cursor.context.folder, given);
+});
+
+/** The reader of an option, from the field that declares it for code. */
+export function readerOf<T>(field: Field<string, T>): Reader<T> {
+  const inner = readerWithoutDescription(field) as Reader<T>;
+  return field.description === "" ? inner : inner.describe(field.description);
+}
+
+function readerWithoutDescription({ schema = {}, expected = "", fields, forms, isPath }: Field): Reader<unknown> {
+  const { type, enum: choices, items } = schema as { type?: string; enum?: readonly string[]; items?: Schema };
+  if (fields !== undefined) return objectOf(readersOf(fields), "an object");
+  if (forms !== undefined) return oneForm(forms.map(readerOf), expected);
+  if (choices !== undefined) return oneOf(choices);
+  if (type === "array") {
+    return isPath === true
+      ? arrayOf(path, 'an array of paths, such as ["./data"]')
+      : arrayOf(readerWithoutDescription({ ...ANY, schema: items }), expected);
+  }
+  if (type === "string") return isPath === true ? path : nonEmptyString;
+  if (type === "boolean") return flag;
+  const { minimum, maximum } = schema as Bounds;
+  if (type === "number" && minimum === 0 && maximum === MAX_MS) return milliseconds;
+  const { description: _, type: _type, ...bounds } = schema;
+  const ofInteger = expected === "" ? "a whole number above 0" : expected;
+  return type === "integer" ? numberIn({ ...bounds, type }, ofInteger) : numberIn(bounds, expected);
+}
+
+const ANY: Pick<Field, "description" | "check"> = { description: "", check: (value) => value };
+
+/** The readers of fields; those that only code can set have none. */
+export function readersOf<Of extends OptionFields>(
+  fields: Of,
+): { readonly [Name in keyof Of]: Of[Name] extends Field<string, infer T> ? Reader<T> : never } {
+  const inConfig = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
+  return Object.fromEntries(inConfig.map(([name, field]) => [name, readerOf(field)])) as never;
+}
+
+/** Reads what is true, false or an object, or an array, by the form whose schema has its type. */
+function oneForm(forms: readonly Reader<unknown>[], expected: string): Reader<unknown> {
+  return reader({ anyOf: forms.map(({ schema }) => schema) }, (cursor) => {
+    const form = forms.find(({ schema }) => schema["type"] === cursor.kind);
+    return form === undefined ? wrongType(cursor, expected.replaceAll(/(?<=\{) | (?=\})/g, "")) : form(cursor);
+  });
 }
 
 /** For objects that only Catenary defines: an unknown key is an error. */

@@ -10,6 +10,7 @@ import {
   type ListField,
   type MapField,
   type ObjectField,
+  type ObjectOrFlagField,
   type OptionPlace,
   type OptionsOf,
   type RequiredField,
@@ -63,6 +64,32 @@ export function count<const Description extends string>(
   );
 }
 
+/** A number within bounds: a whole one, unless its unit is milliseconds. */
+export function number<const Description extends string>(
+  description: Description,
+  [minimum, maximum]: readonly [minimum: number, maximum: number],
+  unit: string = "a whole number",
+): Field<Description, number> {
+  const isWhole = unit !== "milliseconds";
+  const schema = { type: isWhole ? "integer" : "number", minimum, maximum };
+  const fits = (value: unknown): value is number =>
+    typeof value === "number" && (!isWhole || Number.isInteger(value)) && value >= minimum && value <= maximum;
+  const range = `from ${minimum} to ${maximum}`;
+  return {
+    ...field(description, schema, `a${isWhole ? " whole" : ""} number ${range}`, fits),
+    expected: `${unit} ${range}`,
+  };
+}
+
+/** A duration in milliseconds, or 0. */
+export function msOrZero<const Description extends string>(
+  description: Description,
+  expected: string = "a number of milliseconds; 0 means never",
+): Field<Description, number> {
+  const fits = (value: unknown): value is number => typeof value === "number" && value >= 0;
+  return field(description, { type: "number", minimum: 0, maximum: MAX_DELAY_MS }, expected, fits, shown);
+}
+
 export function boolean<const Description extends string>(description: Description): Field<Description, boolean> {
   const fits = (value: unknown): value is boolean => typeof value === "boolean";
   return field(description, { type: "boolean" }, "true or false", fits, shown);
@@ -83,6 +110,37 @@ export function strings<const Description extends string>(
   const fits = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText);
   const schema = { type: "array", items: { type: "string", minLength: 1 } };
   return field(description, schema, "an array of non-empty strings", fits, shown);
+}
+
+function isVisible(value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "";
+}
+
+/** A string that has more than white space. */
+export function text<const Description extends string>(description: Description): Field<Description, string> {
+  return field(description, { type: "string", minLength: 1 }, "a non-empty string", isVisible);
+}
+
+/** The path of a file or folder. */
+export function path<const Description extends string>(description: Description): Field<Description, string> {
+  return { ...text(description), isPath: true };
+}
+
+export function paths<const Description extends string>(
+  description: Description,
+): Field<Description, readonly string[]> {
+  const schema = { type: "array", items: { type: "string", minLength: 1 } };
+  const fits = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isVisible);
+  return { ...field(description, schema, "an array of paths", fits), isPath: true };
+}
+
+/** An object of strings that may be secret or empty, so that no error quotes one. */
+export function secretMap<const Description extends string>(
+  description: Description,
+): Field<Description, Readonly<Record<string, string>>> {
+  const fits = (value: unknown): value is Readonly<Record<string, string>> =>
+    isObject(value) && Object.values(value).every((one) => one === undefined || typeof one === "string");
+  return field(description, { type: "object", additionalProperties: { type: "string" } }, "an object of strings", fits);
 }
 
 /** An object of any names, whose values are strings. */
@@ -145,7 +203,7 @@ export function object<const Description extends string, const Of extends Fields
   fields: Of,
 ): ObjectField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): OptionsOf<Of> => checkFields(value, fields, place);
-  return { description, schema: described(objectSchema(fields), description), check };
+  return { description, schema: described(objectSchema(fields), description), fields, check };
 }
 
 /** An array of objects with these fields. */
@@ -187,7 +245,23 @@ export function either<const Description extends string, First, Second>(
       return second.check(value, place);
     }
   };
-  return { description, schema: described({ anyOf: [first.schema, second.schema] }, description), check };
+  const schema = described({ anyOf: [first.schema, second.schema] }, description);
+  return { description, schema, forms: [first, second], check };
+}
+
+/** Options within an option, or true or false. */
+export function objectOrFlag<const Description extends string, const Of extends Fields>(
+  description: Description,
+  fields: Of,
+): ObjectOrFlagField<Description, Of> {
+  const inner = object("", fields);
+  const expected = `true, false, or { ${Object.keys(fields).join(", ")} }`;
+  const check = (value: unknown, place: OptionPlace): boolean | OptionsOf<Of> => {
+    if (typeof value === "boolean") return value;
+    if (isObject(value)) return inner.check(value, place);
+    throw place.error(`must be ${expected}`);
+  };
+  return { ...either(description, boolean(""), inner), expected, check };
 }
 
 /** A field with a further check, and what that adds to its schema. */

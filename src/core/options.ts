@@ -75,8 +75,11 @@ export class OptionError extends TypeError {
   /** The path of the option, such as `tools.include`; empty if the options as a whole are wrong. */
   readonly option: string;
 
-  constructor(owner: string, option: string, problem: string) {
-    super(`${owner}: ${option === "" ? "" : `\`${option}\` `}${problem}`);
+  /** `ofOwner`: the problem as one of the owner. */
+  constructor(owner: string, option: string, problem: string, ofOwner?: string) {
+    super(
+      ofOwner === undefined ? `${owner}: ${option === "" ? "" : `\`${option}\` `}${problem}` : `${owner} ${ofOwner}`,
+    );
     this.option = option;
   }
 }
@@ -113,6 +116,14 @@ export interface Field<Description extends string = string, Type = unknown> {
   readonly required?: string | undefined;
   /** Whether a config must set the option, since only code can set those that may replace it. */
   readonly isRequiredInConfig?: true | undefined;
+  /** Completes "expected" in an error about a config, if the schema does not say it all. */
+  readonly expected?: string | undefined;
+  /** The fields of an object. */
+  readonly fields?: Fields | undefined;
+  /** The fields of which the value fits one. */
+  readonly forms?: readonly Field[] | undefined;
+  /** Whether the value is a path, or an array of paths, which a config may write relative to its folder. */
+  readonly isPath?: true | undefined;
   /** Returns the value, which is not undefined, or throws an OptionError. */
   readonly check: (value: unknown, place: OptionPlace) => Type;
 }
@@ -129,6 +140,11 @@ export interface RequiredField<Description extends string, Type> extends Field<D
 
 /** An option that is an object. */
 export interface ObjectField<Description extends string, Of extends Fields> extends Field<Description, OptionsOf<Of>> {}
+/** An option that is an object, or true or false. */
+export interface ObjectOrFlagField<Description extends string, Of extends Fields> extends Field<
+  Description,
+  boolean | OptionsOf<Of>
+> {}
 /** An option that is an array of objects. */
 export interface ListField<Description extends string, Of extends Fields> extends Field<
   Description,
@@ -158,12 +174,25 @@ export type OptionsOf<Of extends Fields> = [RequiredKeys<Of>] extends [never]
 /** Checks options. Throws an OptionError that names the owner and the option. */
 export function checkFields<Of extends Fields>(given: unknown, fields: Of, place: OptionPlace): OptionsOf<Of> {
   const names = Object.keys(fields);
+  // Public functions are named with parentheses.
+  const isFunction = place.owner.endsWith("()");
   if (!isObject(given)) {
-    const isInner = place.path !== "";
-    throw place.error(`must be an object with ${quoted(names)}${isInner ? shown(given) : ""}`);
+    if (place.path !== "") throw place.error(`must be an object with ${quoted(names)}${shown(given)}`);
+    throw isFunction
+      ? new TypeError(`${place.owner}: the options must be an object, not ${kindOf(given)}`)
+      : place.error(`must be an object with ${quoted(names)}`);
   }
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(fields, name) && given[name] !== undefined);
-  if (unknown !== undefined) throw place.at(unknown).error(`is not an option; ${didYouMean(unknown, names)}`);
+  if (unknown !== undefined) {
+    const { owner, path } = place.at(unknown);
+    const meant = didYouMean(unknown, names);
+    throw new OptionError(
+      owner,
+      path,
+      `is not an option; ${meant}`,
+      isFunction ? `has no option \`${path}\`; ${meant}` : undefined,
+    );
+  }
   for (const [name, { required: what, check }] of Object.entries(fields)) {
     if (given[name] !== undefined) check(given[name], place.at(name));
     else if (what !== undefined) throw place.at(name).error(`is required: ${what}`);

@@ -342,7 +342,7 @@ it("names the upstream that a chain lacks", () => {
 });
 
 it.each([
-  [{ language: "cobol" }, '`language` must be "js", "lisp", "smalltalk"'],
+  [{ language: "cobol" }, '`language` must be "js", "lisp" or "smalltalk"'],
   [{ inclued: [] }, "has no option `inclued`; did you mean `include`?"],
   [{ include: "x" }, "`include` must be an array"],
   [{ confirm: "always" }, '`confirm` must be "destructive"'],

@@ -14,7 +14,7 @@ import {
 } from "../core/handler.ts";
 import { digest } from "../core/seal.ts";
 import { matchesGlob } from "../core/text.ts";
-import { isObject, type Optional } from "../core/values.ts";
+import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Unavailable } from "../protocol/lists.ts";
 import type { SubscriptionFilter, Tool } from "../protocol/model/index.ts";
@@ -39,13 +39,12 @@ import type { CodeBudgets } from "./call-answer.ts";
 import { CodeRun } from "./code-run.ts";
 import { declareTools, describeCall } from "./declarations.ts";
 import type { MissingServer, RunTools } from "./offered-tools.ts";
-import { createLiveServer, evaluationTool, type Live, type LiveOptions } from "./server.ts";
+import type { CodeOptions, LiveOptions } from "./options.ts";
+import { createLiveServer, evaluationTool, type Live } from "./server.ts";
 import { type GuestTool, type Language, required } from "./tool.ts";
 import { type CatalogueEntry, directoryOf, identifier, ToolCatalogue } from "./tool-catalogue.ts";
 
-export interface CodeRunnerOptions extends LiveOptions, Optional<CodeBudgets> {
-  /** Whether the caller is asked before code calls tools that may destroy something. Default: no. */
-  readonly confirm?: "destructive" | undefined;
+export interface CodeRunnerOptions extends LiveOptions, Omit<CodeOptions, "include"> {
   /** What a caller may call. Called for each run, with a context of that caller. */
   readonly tools: (context: Context) => Promise<RunTools>;
 }
@@ -92,10 +91,7 @@ export function createCodeRunner(language: Language, options: CodeRunnerOptions)
 }
 
 /** Options of code mode in every language. `sandbox` is true by default. */
-export interface CodeModeOptions extends Omit<CodeRunnerOptions, "tools"> {
-  /** The tools that stay in the list beside the three, by name; `*` matches any characters. Default: none. */
-  readonly include?: readonly string[] | undefined;
-}
+export interface CodeModeOptions extends LiveOptions, CodeOptions {}
 
 /** A gateway in code mode. It has all that the gateway has; closing it closes the gateway and ends the sessions. */
 export type CodeMode<Gateway extends Handler> = Gateway & {

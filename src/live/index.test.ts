@@ -10,7 +10,7 @@ const REFUSED: readonly (readonly [options: unknown, message: string])[] = [
   [{ limit: {} }, " has no option `limit`; did you mean `limits`?"],
   [
     { limits: 5 },
-    ": `limits` must be an object with timeoutMs, memoryMb, outputChars, valueChars, printLength, printDepth, errorHoldMs",
+    ": `limits` must be an object with `timeoutMs`, `memoryMb`, `outputChars`, `valueChars`, `printLength`, `printDepth`, `errorHoldMs`",
   ],
   [{ limits: { timeoutMs: -1 } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],
   [{ limits: { timeoutMs: Number.NaN } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],

@@ -3,35 +3,35 @@
 // with the option `sandbox`.
 
 import { type Handler, isUnfinishedChain, NO_UPSTREAM } from "../core/handler.ts";
-import { defined, isObject } from "../core/values.ts";
-import { checkOptions, kindOf, OptionReader, type OptionNames } from "../core/options.ts";
+import { defined } from "../core/values.ts";
+import { choice } from "../core/fields.ts";
+import { checkFields, kindOf, OptionPlace } from "../core/options.ts";
 import { createCodeMode, type CodeMode, type CodeModeOptions as CreateCodeModeOptions } from "./code-mode.ts";
 import { js } from "./js/entry.ts";
 import { jsLanguage, type JavaScriptGuestOptions } from "./js/index.ts";
-import { SANDBOX_SETTING } from "./languages.ts";
 import { lisp as lispEntry } from "./lisp/entry.ts";
-import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
+import { lispLanguage } from "./lisp/index.ts";
 import { LANGUAGES } from "./languages.ts";
-import { LIMIT_BOUNDS } from "./runtime.ts";
-import { createLiveServer, type Live, type LiveOptions } from "./server.ts";
+import { CODE, GUEST, LIVE, type GuestOptions, type LiveOptions } from "./options.ts";
+import { createLiveServer, type Live } from "./server.ts";
 import type { SmalltalkGuestOptions } from "./smalltalk/engine.ts";
 import { smalltalk as smalltalkEntry } from "./smalltalk/entry.ts";
 import { smalltalkLanguage } from "./smalltalk/index.ts";
-import type { LanguageEntry, SettingSpec } from "./tool.ts";
+import type { LanguageEntry } from "./tool.ts";
 
 export type { InheritEnv } from "../process/program.ts";
 export type * from "../server/index.ts";
 export type { CodeMode } from "./code-mode.ts";
 export type { Evaluation } from "./evaluation.ts";
-export type { JavaScriptPermission } from "./js/index.ts";
+export type { JavaScriptPermission } from "./js/settings.ts";
 export type { Limits } from "./runtime.ts";
-export type { SandboxOptions } from "./sandbox.ts";
-export type { Live, LiveOptions } from "./server.ts";
+export type { LiveOptions, SandboxOptions } from "./options.ts";
+export type { Live } from "./server.ts";
 
 /** Options of `javascript()`. */
 export type JavaScriptOptions = LiveOptions & JavaScriptGuestOptions;
 /** Options of `lisp()`. */
-export type LispOptions = LiveOptions & LispGuestOptions;
+export type LispOptions = LiveOptions & GuestOptions;
 /** Options of `smalltalk()`. */
 export type SmalltalkOptions = LiveOptions & SmalltalkGuestOptions;
 
@@ -72,7 +72,7 @@ export function smalltalk(options: SmalltalkOptions = {}): Live {
 export type CodeModeOptions = CreateCodeModeOptions &
   JavaScriptGuestOptions &
   SmalltalkGuestOptions &
-  LispGuestOptions & {
+  GuestOptions & {
     /** The language of the code. Default: "js". */
     readonly language?: "js" | "lisp" | "smalltalk" | undefined;
   };
@@ -89,114 +89,25 @@ export function codeMode<Gateway extends Handler>(gateway: Gateway, options: Cod
   if (typeof gateway !== "function") {
     throw new TypeError(`codeMode(): the gateway must be a handler, not ${kindOf(gateway)}`);
   }
-  const read = new OptionReader("codeMode()", options, Object.keys(options));
+  const place = new OptionPlace("codeMode()");
   const { language: name = "js", include, confirm, maxCalls, maxParallel, maxResultBytes, ...live } = options;
-  const language = LANGUAGES.find((one) => one.name === name);
-  if (language === undefined) {
-    throw read.error("language", `must be ${LANGUAGES.map((one) => JSON.stringify(one.name)).join(", ")}`);
-  }
-  checkOptions("codeMode()", options, { ...COMMON, ...language.settings, ...CODE });
-  check("codeMode()", live, language);
-  read.strings("include");
-  read.choice("confirm", ["destructive"]);
-  for (const budget of ["maxCalls", "maxParallel", "maxResultBytes"]) read.count(budget);
+  const language = LANGUAGES.find((one) => one.name === name) ?? js;
+  checkFields(options, { ...LIVE, ...GUEST, ...language.settings, language: LANGUAGE, ...CODE }, place);
   const problem = language.codeProblem?.(live);
   if (problem !== undefined) {
     const name = problem.setting === "program" ? "command" : problem.setting;
-    throw read.error(name, `cannot be used: ${problem.message}; ${problem.hint}`);
+    throw place.at(name).error(`cannot be used: ${problem.message}; ${problem.hint}`);
   }
   const own = defined({ include, confirm, maxCalls, maxParallel, maxResultBytes });
   return createCodeMode(gateway, () => language.create(live), { ...live, ...own });
 }
 
-const CODE: OptionNames<Omit<CreateCodeModeOptions, keyof LiveOptions>> & { readonly language: true } = {
-  language: true,
-  include: true,
-  confirm: true,
-  maxCalls: true,
-  maxParallel: true,
-  maxResultBytes: true,
-};
-
-/** The options that all languages have. */
-const COMMON = {
-  name: true,
-  limits: true,
-  maxSessions: true,
-  idleMs: true,
-  sandbox: true,
-  cwd: true,
-  env: true,
-  inheritEnv: true,
-  command: true,
-} as const satisfies Record<keyof LispOptions, true>;
+const LANGUAGE = choice(
+  "The language of the code. Default: js.",
+  LANGUAGES.map((one) => one.name),
+);
 
 /** Throws a TypeError for an invalid option. Whether the program exists is checked when a session starts. */
 function check(owner: string, options: object, { settings }: LanguageEntry): void {
-  checkOptions(owner, options, { ...COMMON, ...settings });
-  const read = new OptionReader(owner, options, Object.keys(options));
-  checkLimits(owner, read);
-  read.count("maxSessions");
-  const idleMs = read.any("idleMs");
-  if (idleMs !== undefined && !(typeof idleMs === "number" && idleMs >= 0))
-    throw read.error("idleMs", "must be a number of milliseconds; 0 means never");
-  for (const name of ["name", "command", "cwd"])
-    if (read.any(name) !== undefined && !isNonEmpty(read.any(name)))
-      throw read.error(name, "must be a non-empty string");
-  const env = read.any("env");
-  const isEnvironment =
-    isObject(env) && Object.values(env).every((value) => value === undefined || typeof value === "string");
-  // The error does not quote the values, since they may be secret.
-  if (env !== undefined && !isEnvironment) throw read.error("env", "must be an object of strings");
-  const inheritEnv = read.any("inheritEnv");
-  if (typeof inheritEnv !== "boolean") read.strings("inheritEnv");
-  for (const [name, spec] of Object.entries({ ...settings, sandbox: SANDBOX_SETTING }))
-    checkSetting(owner, read, name, spec, read.any(name));
-}
-
-function checkLimits(owner: string, read: OptionReader): void {
-  const limits = read.any("limits");
-  if (limits === undefined) return;
-  if (!isObject(limits)) throw read.error("limits", `must be an object with ${Object.keys(LIMIT_BOUNDS).join(", ")}`);
-  checkOptions(owner, limits, LIMIT_BOUNDS, "limits.");
-  for (const [name, [min, max]] of Object.entries(LIMIT_BOUNDS)) {
-    const given = limits[name];
-    // Only a duration may have a fraction.
-    const isDuration = name.endsWith("Ms");
-    const isNumber = isDuration ? typeof given === "number" : Number.isInteger(given);
-    if (given === undefined || (isNumber && Number(given) >= min && Number(given) <= max)) continue;
-    throw read.error(`limits.${name}`, `must be a${isDuration ? "" : " whole"} number from ${min} to ${max}`);
-  }
-}
-
-const EXPECTED = {
-  flag: "true or false",
-  count: "a whole number above 0",
-  string: "a non-empty string",
-  path: "a path",
-  paths: "an array of paths",
-};
-
-function checkSetting(owner: string, read: OptionReader, name: string, spec: SettingSpec, given: unknown): void {
-  const { type, fields = {}, orFlag } = spec;
-  if (given === undefined || (orFlag === true && typeof given === "boolean")) return;
-  if (type !== "object") {
-    if (!fitsSetting(type, given)) throw read.error(name, `must be ${EXPECTED[type]}`);
-    return;
-  }
-  const keys = `{ ${Object.keys(fields).join(", ")} }`;
-  if (!isObject(given)) throw read.error(name, `must be ${orFlag === true ? `true, false, or ${keys}` : keys}`);
-  checkOptions(owner, given, fields, `${name}.`);
-  for (const [field, inner] of Object.entries(fields))
-    checkSetting(owner, read, `${name}.${field}`, inner, given[field]);
-}
-
-function fitsSetting(type: keyof typeof EXPECTED, given: unknown): boolean {
-  if (type === "flag") return typeof given === "boolean";
-  if (type === "count") return Number.isInteger(given) && Number(given) > 0;
-  return type === "paths" ? Array.isArray(given) && given.every(isNonEmpty) : isNonEmpty(given);
-}
-
-function isNonEmpty(value: unknown): value is string {
-  return typeof value === "string" && value.trim() !== "";
+  checkFields(options, { ...LIVE, ...GUEST, ...settings }, new OptionPlace(owner));
 }

@@ -1,34 +1,13 @@
 // The registry of live languages. A language is its folder and one line here. Configs, commands and errors read from
 // it, before any code of a language is loaded.
 
-import { nearest } from "../core/options.ts";
+import { nearest, type Field } from "../core/options.ts";
 import { js } from "./js/entry.ts";
 import { lisp } from "./lisp/entry.ts";
 import { smalltalk } from "./smalltalk/entry.ts";
-import type { LanguageEntry, SettingSpec } from "./tool.ts";
+import type { LanguageEntry } from "./tool.ts";
 
 export const LANGUAGES: readonly LanguageEntry[] = [js, lisp, smalltalk];
-
-/** The setting `sandbox`, which all languages have; see `SandboxOptions`. */
-export const SANDBOX_SETTING: SettingSpec = {
-  type: "object",
-  orFlag: true,
-  description:
-    "Runs live sessions in a sandbox (bubblewrap, Linux only): no network, no files but those of the system's programs, and a private folder in memory. true, or an object with what they may use. Default: false.",
-  fields: {
-    network: {
-      type: "flag",
-      description: "Whether the network may be used, with all services that listen on this machine. Default: false.",
-    },
-    read: { type: "paths", description: "Files and folders that may be read, relative to this file. Default: none." },
-    write: {
-      type: "paths",
-      description: "Files and folders that may be changed, relative to this file. Default: none.",
-    },
-    processes: { type: "count", description: "Maximum processes and threads of a session at once. Default: 50." },
-    diskMb: { type: "count", description: "Maximum megabytes of files in the private folder. Default: 256." },
-  },
-};
 
 /** The names that a config accepts. */
 export const LANGUAGE_NAMES: readonly string[] = LANGUAGES.flatMap(({ name, alternateName }) =>
@@ -59,12 +38,12 @@ export function suggestLanguage(given: string): string | undefined {
 }
 
 /** Every setting that some language has, with the languages that have it. */
-export function languageSettings(): ReadonlyMap<string, { readonly spec: SettingSpec; readonly titles: string[] }> {
-  const found = new Map<string, { readonly spec: SettingSpec; readonly titles: string[] }>();
+export function languageSettings(): ReadonlyMap<string, { readonly field: Field; readonly titles: string[] }> {
+  const found = new Map<string, { readonly field: Field; readonly titles: string[] }>();
   for (const { title, settings } of LANGUAGES) {
-    for (const [name, spec] of Object.entries(settings)) {
+    for (const [name, field] of Object.entries(settings)) {
       const known = found.get(name);
-      if (known === undefined) found.set(name, { spec, titles: [title] });
+      if (known === undefined) found.set(name, { field, titles: [title] });
       else known.titles.push(title);
     }
   }

@@ -4,23 +4,8 @@
 import type { Readable } from "node:stream";
 import type { InheritEnv } from "../process/program.ts";
 
-/** Limits of one session. */
-export interface Limits {
-  /** Milliseconds for one evaluation; 0 means no limit. */
-  readonly timeoutMs: number;
-  /** Megabytes of memory for the process of the session. */
-  readonly memoryMb: number;
-  /** The maximum number of characters of output in a result, for stdout and stderr each. More can be read as a resource. */
-  readonly outputChars: number;
-  /** The maximum number of characters of a value in a result. More can be read as a resource. */
-  readonly valueChars: number;
-  /** The maximum number of elements of a collection that are printed. */
-  readonly printLength: number;
-  /** The maximum depth to which a value is printed. */
-  readonly printDepth: number;
-  /** Milliseconds for which an error stays open, so that its frames and restarts can be used; 0 means not at all. */
-  readonly errorHoldMs: number;
-}
+/** Limits of one session; see the options of a live server. */
+export type Limits = Readonly<Record<keyof typeof LIMIT_BOUNDS, number>>;
 
 export const DEFAULT_LIMITS: Limits = {
   timeoutMs: 30_000,
@@ -40,7 +25,7 @@ export function memoryLimitMb({ memoryMb }: Pick<Limits, "memoryMb">): number {
   return memoryMb + OVERHEAD_MB;
 }
 
-export const LIMIT_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, max: number]>> = {
+export const LIMIT_BOUNDS = {
   timeoutMs: [0, 24 * 3_600_000],
   memoryMb: [64, 16_384],
   outputChars: [1, 1_000_000],
@@ -48,7 +33,7 @@ export const LIMIT_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, 
   printLength: [1, 100_000],
   printDepth: [1, 1_000],
   errorHoldMs: [0, 24 * 3_600_000],
-};
+} as const satisfies Readonly<Record<string, readonly [min: number, max: number]>>;
 
 /** The characters of output that are kept, for stdout and stderr each, so that more than a result shows can be read. */
 export const KEPT_CHARS = 1_000_000;

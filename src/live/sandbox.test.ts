@@ -9,7 +9,8 @@ import { connect } from "../client/index.ts";
 import { findProgram } from "../process/program.ts";
 import { javascript } from "./index.ts";
 import { DEFAULT_LIMITS, type Runtime } from "./runtime.ts";
-import { sandboxed, sandboxProblem, type SandboxOptions } from "./sandbox.ts";
+import type { SandboxOptions } from "./options.ts";
+import { sandboxed, sandboxProblem } from "./sandbox.ts";
 
 const isLinux = process.platform === "linux";
 const problem = await sandboxProblem();

@@ -12,22 +12,9 @@ import { defined, errorMessage } from "../core/values.ts";
 import { outputOf } from "../process/child.ts";
 import { findProgram, namedEnvironment } from "../process/program.ts";
 import { Grants, isWithin, type SandboxProblem } from "./grants.ts";
+import type { SandboxOptions } from "./options.ts";
 import { memoryLimitMb, type GuestCommand, type Runtime } from "./runtime.ts";
 import { createSandboxLimit } from "./sandbox-limit.ts";
-
-/** What a session in a sandbox may use beyond its own folder and the programs of the system. */
-export interface SandboxOptions {
-  /** Whether it may use the network, and all services that listen on this machine. Default: false. */
-  readonly network?: boolean | undefined;
-  /** Files and folders that it may read. Links are followed when the server is created, and not again. */
-  readonly read?: readonly string[] | undefined;
-  /** Files and folders that it may read and change. They must contain nothing that another grant or Catenary uses. */
-  readonly write?: readonly string[] | undefined;
-  /** How many processes and threads it may have at once; 50 by default. Node has about 12 threads. */
-  readonly processes?: number | undefined;
-  /** How many megabytes of files it may have in its own folder and /tmp, which are in memory; 256 by default. */
-  readonly diskMb?: number | undefined;
-}
 
 const MAX_PROCESSES = 50;
 const DISK_MB = 256;

@@ -3,7 +3,7 @@
 
 import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
 import { packageVersion } from "../core/files.ts";
-import { defined, type Optional } from "../core/values.ts";
+import { defined } from "../core/values.ts";
 import { changedMethod } from "../protocol/lists.ts";
 import type { ContentBlock, Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -32,9 +32,10 @@ import {
 } from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
-import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
+import { DEFAULT_LIMITS, type GuestTests, type GuestText } from "./runtime.ts";
 import { STILL_RUNNING, WAITING, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
-import { sandboxed, type SandboxOptions } from "./sandbox.ts";
+import type { LiveOptions } from "./options.ts";
+import { sandboxed } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import type { SessionLog } from "./session-log.ts";
 import { closedError, Sessions } from "./sessions.ts";
@@ -49,26 +50,6 @@ import {
   type ToolArguments,
   type ToolInput,
 } from "./tool.ts";
-
-/** Options of live servers in every language. */
-export interface LiveOptions {
-  /** The name of the server. */
-  readonly name?: string | undefined;
-  /**
-   * The limits of each session; see `Limits`. A limit that is set here is also the most that a caller can choose. The
-   * other ones have a default, and callers can change them.
-   */
-  readonly limits?: Optional<Limits> | undefined;
-  /** How many sessions may have a process at once; 32 by default. */
-  readonly maxSessions?: number | undefined;
-  /** Milliseconds after which the process of an idle session is ended; 24 hours by default, 0 for never. */
-  readonly idleMs?: number | undefined;
-  /**
-   * Runs each session in a sandbox, which needs Linux and bubblewrap: `true`, or what it may use. A session cannot start
-   * if no sandbox can be had. Default: false.
-   */
-  readonly sandbox?: boolean | SandboxOptions | undefined;
-}
 
 /** A server that evaluates code. Closing it ends all its processes; it cannot be used afterwards. */
 export interface Live extends Server {

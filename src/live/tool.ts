@@ -3,10 +3,10 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { defined, isObject } from "../core/values.ts";
-import { nearest } from "../core/options.ts";
+import { nearest, type Fields } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { CallSyntax } from "../protocol/tool-index.ts";
-import type { InheritEnv } from "../process/program.ts";
+import type { GuestOptions } from "./options.ts";
 import type { GuestText, Limits, Runtime } from "./runtime.ts";
 
 /** A JSON Schema with the few keywords that are used here. */
@@ -143,28 +143,10 @@ export interface CallAdvice {
 }
 
 /** What a language is created with: the options that all languages have, and its own settings. */
-export interface LanguageOptions {
-  /** The program that runs the language. */
-  readonly command?: string | undefined;
-  /** The folder of the processes. */
-  readonly cwd?: string | undefined;
-  /** Environment variables, added to those that the processes inherit. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  /** Which variables of our environment the processes get. */
-  readonly inheritEnv?: InheritEnv | undefined;
+export interface LanguageOptions extends GuestOptions {
   /** Called once if sessions start slowly for a reason that the user can fix. */
   readonly onWarning?: ((text: string) => void) | undefined;
   readonly [setting: string]: unknown;
-}
-
-/** A setting that some languages have beyond the common ones: an option in code, and a key in a config. */
-export interface SettingSpec {
-  readonly description: string;
-  readonly type: "flag" | "count" | "string" | "path" | "paths" | "object";
-  /** The settings in an object. */
-  readonly fields?: Readonly<Record<string, SettingSpec>>;
-  /** Whether true or false may be given instead. */
-  readonly orFlag?: true;
 }
 
 /** What is known about a language before its code is loaded. Configs, commands and errors read it. */
@@ -187,7 +169,8 @@ export interface LanguageEntry {
     /** What to do if the program is missing. */
     readonly hint: string;
   };
-  readonly settings: Readonly<Record<string, SettingSpec>>;
+  /** The options that this language has beyond the common ones, in code and in a config. */
+  readonly settings: Fields;
   /** A reason why sessions with these settings will not work on this machine. */
   problem?(settings: Readonly<Record<string, unknown>>): SettingProblem | undefined;
   /** A reason why the code of such sessions cannot call tools, which code mode needs. */

@@ -19,7 +19,7 @@ import { isTerminal, paint, printJson, printStatus } from "../terminal/output.ts
 // come from the registry of languages.
 
 /** The settings of a config that are a flag here too: those that are a string. */
-const SETTINGS = [...languageSettings()].filter(([, { spec }]) => spec.type === "path" || spec.type === "string");
+const SETTINGS = [...languageSettings()].filter(([, { field }]) => field.schema?.["type"] === "string");
 
 export const LANGUAGES_HELP: string = LANGUAGES.map(
   ({ name, description }) => `  ${name.padEnd(22)} ${description}`,
@@ -32,8 +32,8 @@ export const LANGUAGE_FLAGS = Object.fromEntries(
 
 export const LANGUAGE_FLAGS_HELP: string = [
   `  ${"--program PATH".padEnd(22)} the program that runs the LANGUAGE, as in a config`,
-  ...SETTINGS.map(([name, { spec, titles }]) => {
-    const flag = `--${name} ${spec.type === "path" ? "PATH" : "URL"}`;
+  ...SETTINGS.map(([name, { field, titles }]) => {
+    const flag = `--${name} ${field.isPath === true ? "PATH" : "URL"}`;
     return `  ${flag.padEnd(22)} for ${titles.join(" and ")}: the same as "${name}" in a config`;
   }),
 ].join("\n");

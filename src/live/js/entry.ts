@@ -1,9 +1,7 @@
 // JavaScript in the registry of languages: what configs and commands need to know before the language is loaded.
 
 import type { LanguageEntry } from "../tool.ts";
-
-/** The first version of Node with a suitable permission model. Sessions refuse older versions. */
-export const MIN_PERMISSION_NODE = 24;
+import { MIN_PERMISSION_NODE, SETTINGS } from "./settings.ts";
 
 export const js: LanguageEntry = {
   name: "js",
@@ -15,29 +13,7 @@ export const js: LanguageEntry = {
     description: "the name or path of node; by default the one that runs the gateway",
     hint: 'write the path of a Node executable in "program", or remove "program"',
   },
-  settings: {
-    permission: {
-      type: "object",
-      orFlag: true,
-      description:
-        "Restricts live JavaScript sessions with the permission model of Node 24 and later: true, or an object with what they may access. This is not a sandbox.",
-      fields: {
-        read: {
-          type: "paths",
-          description: "Files and folders that may be read, relative to this file. Default: all.",
-        },
-        write: {
-          type: "paths",
-          description: "Files and folders that may be written, relative to this file. Default: none.",
-        },
-        childProcess: { type: "flag", description: "Whether other programs may be started. Default: false." },
-        net: {
-          type: "flag",
-          description: "Whether the network may be used, if this version of Node can restrict it. Default: false.",
-        },
-      },
-    },
-  },
+  settings: SETTINGS,
   problem({ permission = false, program }) {
     const [major = ""] = process.versions.node.split(".");
     if (permission === false || program !== undefined || Number(major) >= MIN_PERMISSION_NODE) return undefined;

@@ -7,37 +7,14 @@ import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
 import { outputOf } from "../../process/child.ts";
-import type { InheritEnv } from "../../process/program.ts";
+import type { GuestOptions } from "../options.ts";
 import type { GuestCommand, Limits, Runtime } from "../runtime.ts";
 import { choice, count, flag, required, text, type GuestTool, type Language, type LanguageResource } from "../tool.ts";
+import { MIN_PERMISSION_NODE, type JavaScriptSettings } from "./settings.ts";
 
-/** What a session may access, as far as Node can restrict it. This prevents accidents, but is not a sandbox. */
-export interface JavaScriptPermission {
-  /** Files and folders that may be read; all by default. */
-  readonly read?: readonly string[] | undefined;
-  /** Files and folders that may be written; none by default. */
-  readonly write?: readonly string[] | undefined;
-  /** Whether the session may start other programs. */
-  readonly childProcess?: boolean | undefined;
-  /** Whether the session may use the network. Before Node 25 it always may, since Node cannot restrict it. */
-  readonly net?: boolean | undefined;
-}
+/** Options of the guests of JavaScript. */
+export type JavaScriptGuestOptions = GuestOptions & JavaScriptSettings;
 
-export interface JavaScriptGuestOptions {
-  /** The Node executable; by default that of this process. */
-  readonly command?: string | undefined;
-  /** The working directory, to which imports, `require` and paths are relative; by default that of this process. */
-  readonly cwd?: string | undefined;
-  /** Variables to add to the environment that the guest inherits. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
-  readonly inheritEnv?: InheritEnv | undefined;
-  /** Restricts the session with the permission model of Node 24 and later. */
-  readonly permission?: boolean | JavaScriptPermission | undefined;
-}
-
-/** The first Node whose permission model can allow the inspector, which the guest needs to interrupt an evaluation. */
-export const MIN_PERMISSION_NODE: number = 24;
 /** The first Node that can restrict the network. */
 const MIN_NET_PERMISSION_NODE = 25;
 const VERSION_TIMEOUT_MS = 10_000;

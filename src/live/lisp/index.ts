@@ -4,22 +4,12 @@
 
 import { within } from "../../core/async.ts";
 import { defined } from "../../core/values.ts";
-import type { InheritEnv } from "../../process/program.ts";
 import type { CallSyntax } from "../../protocol/tool-index.ts";
+import type { GuestOptions } from "../options.ts";
 import type { GuestCommand, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
 import { Installation } from "./sbcl.ts";
 import { EVALUATE, RESOURCES, TOOLS } from "./tools.ts";
-
-export interface LispGuestOptions {
-  /** The SBCL executable; `sbcl` on the PATH by default. */
-  readonly command?: string | undefined;
-  /** Added to the environment of this process. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
-  readonly inheritEnv?: InheritEnv | undefined;
-  readonly cwd?: string | undefined;
-}
 
 export interface LispRuntime extends Runtime {
   /** Deletes the core if the guest was started from one. Resolves to true then, since another start may succeed. */
@@ -37,7 +27,7 @@ const NOISE =
 
 /** `onWarning` is called once if sessions start slowly for a reason that the user can fix. */
 export function lispRuntime(
-  options: LispGuestOptions = {},
+  options: GuestOptions = {},
   onWarning: (text: string) => void = (text) => process.emitWarning(text),
 ): LispRuntime {
   const { env, cwd, inheritEnv } = options;
@@ -132,7 +122,7 @@ export function lispRuntime(
   };
 }
 
-export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: string) => void): Language {
+export function lispLanguage(options: GuestOptions = {}, onWarning?: (text: string) => void): Language {
   return {
     runtime: lispRuntime(options, onWarning),
     title: "Common Lisp",

@@ -2,29 +2,20 @@
 // languages needs it before the engines are loaded.
 
 import { basename } from "node:path";
-import type { InheritEnv } from "../../process/program.ts";
+import { path, text, type OptionsOf } from "../../core/fields.ts";
+import type { GuestOptions } from "../options.ts";
 import type { Runtime } from "../runtime.ts";
 
-export interface SmalltalkGuestOptions {
-  /**
-   * The program that runs the sessions: `gst` for GNU Smalltalk, or, with `image`, the virtual machine of Pharo, Squeak
-   * or Cuis. Without it, sessions run on Amber, in Node.
-   */
-  readonly command?: string | undefined;
-  /** The image that `command` runs. Each session works on a copy of it; gst only reads it. */
-  readonly image?: string | undefined;
-  /**
-   * The address of PharoSmalltalkInteropServer in a Pharo image that runs already, such as `http://127.0.0.1:8086`. All
-   * sessions then work in that image.
-   */
-  readonly attach?: string | undefined;
-  /** Variables to add to the environment that the guest inherits. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
-  readonly inheritEnv?: InheritEnv | undefined;
-  /** The working directory; by default that of this process. */
-  readonly cwd?: string | undefined;
-}
+export const SETTINGS = {
+  image: path("The image of Pharo, Squeak or Cuis that live Smalltalk sessions work on, each on a copy of it."),
+  attach: text("The address of PharoSmalltalkInteropServer in a running Pharo image, in which all sessions then work."),
+};
+
+/** The options that only Smalltalk has. */
+type SmalltalkSettings = OptionsOf<typeof SETTINGS>;
+
+/** Options of the guests of Smalltalk. */
+export type SmalltalkGuestOptions = GuestOptions & SmalltalkSettings;
 
 /** An implementation of Smalltalk that can run the sessions. */
 export interface SmalltalkEngine {

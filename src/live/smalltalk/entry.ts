@@ -1,7 +1,7 @@
 // Smalltalk in the registry of languages: what configs and commands need to know before the language is loaded.
 
 import type { LanguageEntry } from "../tool.ts";
-import { engineOf } from "./engine.ts";
+import { engineOf, SETTINGS } from "./engine.ts";
 import { scan } from "./scan.ts";
 
 export const smalltalk: LanguageEntry = {
@@ -13,17 +13,7 @@ export const smalltalk: LanguageEntry = {
     description: "gst, or with image the virtual machine of Pharo, Squeak or Cuis; by default Amber, in node",
     hint: 'install it, write its path in "program", or remove "program" for Amber, which needs no other program',
   },
-  settings: {
-    image: {
-      type: "path",
-      description: "The image of Pharo, Squeak or Cuis that live Smalltalk sessions work on, each on a copy of it.",
-    },
-    attach: {
-      type: "string",
-      description:
-        "The address of PharoSmalltalkInteropServer in a running Pharo image, in which all sessions then work.",
-    },
-  },
+  settings: SETTINGS,
   problem({ program, image, attach }) {
     const engine = engineOf(program as string | undefined, image, attach);
     if (typeof engine === "string") return undefined;

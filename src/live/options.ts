@@ -1,0 +1,110 @@
+// The options of live sessions and of code mode, for code and for configs. What only one language has is in its entry.
+
+import {
+  boolean,
+  choice,
+  count,
+  either,
+  msOrZero,
+  number,
+  object,
+  objectOrFlag,
+  path,
+  paths,
+  secretMap,
+  strings,
+  text,
+  type OptionsOf,
+} from "../core/fields.ts";
+import { LIMIT_BOUNDS } from "./runtime.ts";
+
+export const LIMITS = {
+  timeoutMs: number(
+    "Milliseconds for one evaluation; 0: no limit. Default: 30000.",
+    LIMIT_BOUNDS.timeoutMs,
+    "milliseconds",
+  ),
+  memoryMb: number(
+    "Maximum megabytes of memory of one live session. Default: 512.",
+    LIMIT_BOUNDS.memoryMb,
+    "whole megabytes",
+  ),
+  outputChars: number(
+    "Maximum characters of output in the result of an evaluation, for each of stdout and stderr. Default: 10000.",
+    LIMIT_BOUNDS.outputChars,
+    "a whole number of characters",
+  ),
+  valueChars: number(
+    "Maximum characters of a value in the result of an evaluation. Default: 4000.",
+    LIMIT_BOUNDS.valueChars,
+    "a whole number of characters",
+  ),
+  printLength: number("Maximum printed elements of a collection. Default: 100.", LIMIT_BOUNDS.printLength),
+  printDepth: number("Maximum printed depth of a value. Default: 4.", LIMIT_BOUNDS.printDepth),
+  errorHoldMs: number(
+    "Milliseconds for which an evaluation waits at an error, so that its frames and restarts can be used; 0: not at all. Default: 300000.",
+    LIMIT_BOUNDS.errorHoldMs,
+    "milliseconds",
+  ),
+};
+
+const SANDBOX = {
+  network: boolean("Whether the network may be used, with all services that listen on this machine. Default: false."),
+  read: paths("Files and folders that may be read, relative to this file. Default: none."),
+  write: paths("Files and folders that may be changed, relative to this file. Default: none."),
+  processes: count("Maximum processes and threads of a session at once. Default: 50."),
+  diskMb: count("Maximum megabytes of files in the private folder. Default: 256."),
+};
+
+/**
+ * What a session in a sandbox may use beyond its own folder and the programs of the system. Links in paths are followed
+ * when the server is created, and not again.
+ */
+export type SandboxOptions = OptionsOf<typeof SANDBOX>;
+
+export const LIVE = {
+  name: text("The name of the server."),
+  limits: object(
+    "The limits of each session. One that is set here is also the most that a caller can choose; callers can change the others.",
+    LIMITS,
+  ),
+  maxSessions: count("How many sessions may have a process at once. Default: 32."),
+  idleMs: msOrZero("Milliseconds after which the process of an idle session is ended; 0: never. Default: 24 hours."),
+  sandbox: objectOrFlag(
+    "Runs live sessions in a sandbox (bubblewrap, Linux only): no network, no files but those of the system's programs, and a private folder in memory. true, or an object with what they may use. Default: false.",
+    SANDBOX,
+  ),
+};
+
+/** Options of live servers in every language. */
+export type LiveOptions = OptionsOf<typeof LIVE>;
+
+export const GUEST = {
+  cwd: path("The folder of the processes, to which paths in code are relative. Default: that of this process."),
+  env: secretMap("Variables to add to the environment that sessions inherit."),
+  inheritEnv: either(
+    "Which variables of this process sessions inherit, as for upstream(). Default: all but the secrets of Catenary.",
+    boolean(""),
+    strings(""),
+  ),
+  command: text("The program that runs the sessions. Default: that of the language."),
+};
+
+/** The options of what runs the sessions, in every language. */
+export type GuestOptions = OptionsOf<typeof GUEST>;
+
+export const CODE = {
+  include: strings(
+    "The tools that stay in the list beside those of code mode; `*` matches any characters. Default: none.",
+  ),
+  confirm: choice(
+    "destructive: the user is asked before code calls tools that say that they may destroy something. Default: such calls run without a question.",
+    ["destructive"],
+  ),
+  maxCalls: count("Maximum calls of tools in one run. Default: 100."),
+  maxParallel: count("Maximum calls of tools that run at once; others wait. Default: 8."),
+  maxResultBytes: count("Maximum bytes of the results of all calls in one run. Default: 10000000."),
+};
+
+/** What code in code mode may do. */
+export type CodeOptions = OptionsOf<typeof CODE>;
