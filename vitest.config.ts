@@ -17,7 +17,7 @@ process.env["CATENARY_TEST_CACHE"] = cache;
  */
 export const ISOLATED = [
   "src/chain/middleware/retry.test.ts",
-  "src/chain/middleware/shape.test.ts",
+  "src/chain/transforms/shape.test.ts",
   "src/chain/middleware/timeout.test.ts",
   "src/chain/router/subscription-retry.test.ts",
   "src/chain/router/subscriptions.test.ts",

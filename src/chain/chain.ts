@@ -2,11 +2,13 @@
 // is, and an object with `getMetadata` and `handleRequest` becomes one. A URL, a command or a transport is passed to `upstream()`. The router turns several upstreams into one handler.
 // It is loaded only if it is needed; a single upstream has no router.
 
-import { type Handler, isUnfinishedChain, type Middleware } from "../core/handler.ts";
+import { type Context, type Handler, isUnfinishedChain, type Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
+import { Item, type ItemKind, type ItemSource } from "./catalogue.ts";
+import type { ItemHandler } from "./driver.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
 import { checkNamingOptions, createNaming, type NamingOptions, type SelectPart } from "./router/naming.ts";
 import { ShownNames } from "./router/shown-names.ts";
@@ -86,7 +88,7 @@ function handlerFor(
   upstreams: ReadonlyMap<string, GatewayUpstream>,
   options: GatewayOptions,
   isNameless: boolean,
-): Handler {
+): ItemHandler {
   const [[name, only] = []] = upstreams;
   const when = options.upstreams?.[name ?? ""]?.names ?? options.names;
   if (
@@ -109,27 +111,36 @@ function handlerFor(
 }
 
 /** Loads the router with the first request, so that a program whose chains have one upstream never loads it. */
-function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): Handler {
-  let handler: Handler | undefined;
-  const load = async (): Promise<Handler> => {
+function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): ItemHandler {
+  let handler: ItemHandler | undefined;
+  const load = async (): Promise<ItemHandler> => {
     const [{ createRouter }, shownNames] = await Promise.all([
       import("./router/router.ts"),
       ShownNames.open(options.rememberNames),
     ]);
     return (handler ??= createRouter(Object.fromEntries(upstreams), { ...options, shownNames }));
   };
-  return (request, context) =>
+  const run: Handler = (request, context) =>
     handler === undefined ? load().then((loaded) => loaded(request, context)) : handler(request, context);
+  const find = async (loaded: ItemHandler, kind: ItemKind, name: string, context: Context): Promise<Item> =>
+    loaded.items?.find(kind, name, context) ?? new Item({ kind, name });
+  const items: ItemSource = {
+    find: (kind, name, context) =>
+      handler?.items?.find(kind, name, context) ?? load().then((loaded) => find(loaded, kind, name, context)),
+    version: (caller) => handler?.items?.version(caller) ?? -1,
+  };
+  return Object.assign(run, { items });
 }
 
 /** Replaces the info or the instructions of a single upstream. */
-function withInfo(only: Handler, { info, instructions }: GatewayOptions): Handler {
-  return async (request, context) => {
+function withInfo(only: ItemHandler, { info, instructions }: GatewayOptions): ItemHandler {
+  const run: Handler = async (request, context) => {
     const result = await only(request, context);
     if (request.method !== "server/discover") return result;
     const _meta = info && { ...result._meta, [META.serverInfo]: info };
     return { ...result, ...defined({ instructions, _meta }) };
   };
+  return Object.assign(run, { items: only.items });
 }
 
 function upstreamsFrom(targets: Readonly<Record<string, ChainTarget>>): Map<string, GatewayUpstream> {

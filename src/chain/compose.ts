@@ -4,7 +4,7 @@
 import { EVALUATES_CODE, evaluatesCode, type Handler, type Middleware } from "../core/handler.ts";
 import { kindOf } from "../core/options.ts";
 import { errorMessage } from "../core/values.ts";
-import { compose as composeEntries } from "../protocol/compose.ts";
+import { Driver } from "./driver.ts";
 import { checkMiddleware, namedEntries } from "./gateway.ts";
 
 /** A handler with middleware around it. */
@@ -36,8 +36,8 @@ export function compose(
   if (typeof handler !== "function") {
     throw new TypeError(`compose(): the second argument must be a handler, not ${kindOf(handler)}`);
   }
-  const inner = composeEntries(namedEntries(middleware), handler);
-  const composed = ((request, context) => inner(request, context)) as ComposedHandler;
+  const { run } = new Driver(namedEntries(middleware), handler);
+  const composed = ((request, context) => run(request, context)) as ComposedHandler;
   if (evaluatesCode(handler)) composed[EVALUATES_CODE] = true;
   composed.close = async (budgetMs) => {
     const outcomes = await Promise.allSettled(middleware.map(async (one) => one.close?.()));

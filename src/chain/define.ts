@@ -11,7 +11,8 @@ import {
   type OptionsOf,
   type OptionSchema,
 } from "../core/options.ts";
-import { isObject } from "../core/values.ts";
+import { defined, isObject } from "../core/values.ts";
+import { layered, type Layer, type Transform } from "./driver.ts";
 
 /** Where a middleware is created. */
 export interface Place {
@@ -43,11 +44,18 @@ export interface Definition<Of extends Fields = Fields> {
   readonly alternative?:
     | { readonly option: keyof Of & string; readonly what: string; readonly description: string }
     | undefined;
-  /** Creates the middleware. Default: one that passes everything on. */
-  readonly middleware?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Middleware) | undefined;
-  /** Creates what the middleware does to the catalogue. */
-  readonly transform?: ((options: OptionsOf<Of>, place: DefinitionPlace) => unknown) | undefined;
+  /** Creates the middleware, which acts around requests. */
+  readonly middleware?: ((options: OptionsOf<Of>, place: DefinitionPlace) => ActingMiddleware) | undefined;
+  /** Creates the transform, which changes or hides what callers see. */
+  readonly transform?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Transform) | undefined;
+  /** Creates both, if they share something. */
+  readonly layer?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Layer) | undefined;
+  /** Whether the middleware leaves lists and the names in requests as they are. Default: false. */
+  readonly keepsLists?: boolean | undefined;
 }
+
+/** Middleware that decides by definitions says which it needs (driver.ts). */
+export type ActingMiddleware = Middleware & Pick<Layer, "needs">;
 
 /** Creates a middleware. Throws an error that names the option if one is wrong. */
 export interface DefinedMiddleware<Arguments extends readonly unknown[] = [options?: unknown]> {
@@ -69,7 +77,7 @@ export interface DefinedMiddleware<Arguments extends readonly unknown[] = [optio
 export function define<const Of extends Fields, Arguments extends readonly unknown[] = [options?: OptionsOf<Of>]>(
   definition: Definition<Of>,
 ): DefinedMiddleware<Arguments> {
-  const { name, options: fields, alternative, middleware = passOn, transform, usesUpstream: usesIt } = definition;
+  const { name, options: fields, alternative, usesUpstream: usesIt } = definition;
   const whole = new OptionPlace(name);
   const create = (given: unknown = {}, where: Place = {}): Middleware => {
     const isAlone = alternative !== undefined && typeof given === "number";
@@ -80,8 +88,7 @@ export function define<const Of extends Fields, Arguments extends readonly unkno
     const options = checkFields(isAlone ? { [alternative.option]: given } : given, fields, whole);
     const error: DefinitionPlace["error"] = (option, problem) => whole.at(option).error(problem);
     const place = { ...where, folder: where.folder ?? "", error };
-    const created = middleware(options, place);
-    if (transform !== undefined) Object.defineProperty(created, "transform", { value: transform(options, place) });
+    const created = createMiddleware(definition, options, place);
     return Object.defineProperties(created, { name: { value: name }, usesUpstream: { value: usesIt } });
   };
   return Object.defineProperties(create, { name: { value: name }, definition: { value: definition } }) as never;
@@ -92,9 +99,20 @@ export function usesUpstream(middleware: Middleware): boolean {
   return (middleware as { readonly usesUpstream?: boolean }).usesUpstream === true;
 }
 
-/** Returns a new function each time, since it gets a name of its own. */
-function passOn(): Middleware {
-  return (request, context, next) => next(request, context);
+function createMiddleware<Of extends Fields>(
+  { name, middleware, transform, layer, keepsLists = false }: Definition<Of>,
+  options: OptionsOf<Of>,
+  place: DefinitionPlace,
+): Middleware {
+  if (layer !== undefined) return layered(name, layer(options, place));
+  const acting = middleware?.(options, place);
+  const changing = transform?.(options, place);
+  if (acting !== undefined && changing === undefined && acting.needs === undefined) {
+    // It is called directly outside of a chain, and so as fast as it can be.
+    return keepsLists ? Object.assign(acting, { layer: { middleware: acting } }) : acting;
+  }
+  const { needs } = acting ?? {};
+  return layered(name, defined({ middleware: acting, transform: changing, needs }));
 }
 
 /** What `define` has returned among the exports of a module, by the names of the middleware. */

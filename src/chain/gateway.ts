@@ -4,7 +4,6 @@
 
 import { abortable, attempt, deferred, onAbort, unref, within } from "../core/async.ts";
 import { copyContext } from "../core/cancel.ts";
-import { BoundedMap } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Caller,
@@ -25,8 +24,9 @@ import { checkHeaderParams } from "../protocol/headers.ts";
 import { changedFlag, grantsNothing, LIST_CAPABILITIES, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
 import type { Json } from "../protocol/revision.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";
-import { ToolFacts } from "../protocol/tool-facts.ts";
-import { compose, type ChainEntry } from "../protocol/compose.ts";
+import type { ChainEntry } from "../protocol/compose.ts";
+import type { Item, ItemKind, ItemSource } from "./catalogue.ts";
+import { Driver, type ItemHandler } from "./driver.ts";
 import { GatewayReaders, type CallReader } from "./observe.ts";
 import type { SelectPart } from "./router/naming.ts";
 import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
@@ -79,7 +79,7 @@ export interface GatewayParts {
   readonly middleware: readonly Middleware[];
   readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
   /** All upstreams as one. */
-  readonly handler: Handler;
+  readonly handler: ItemHandler;
   /** Which part of the upstreams a caller sees. */
   readonly select?: SelectPart | undefined;
   /** Whether the only upstream was given without a name. */
@@ -97,13 +97,9 @@ export function createGateway(parts: GatewayParts): Gateway {
   const { middleware, upstreams, handler, select, isNameless, isChanging, onClose } = parts;
   let closing: Promise<void> | undefined;
   const stack = new GatewayStack(new StackVersion(namedEntries(middleware), upstreams, handler, select), isChanging);
-  let gate = headerGate(stack.run);
-  const readers = new GatewayReaders((request, context) => gate(request, context));
-  const run: Handler = (request, context) => {
-    if (closing !== undefined) return Promise.reject(closed());
-    if (readers.handler !== undefined) return readers.handler(request, context);
-    return context.caller.headers === undefined ? stack.run(request, context) : gate(request, context);
-  };
+  const readers = new GatewayReaders(stack.run);
+  const run: Handler = (request, context) =>
+    closing === undefined ? (readers.handler ?? stack.run)(request, context) : Promise.reject(closed());
   const close = async (budgetMs: number): Promise<void> => {
     const failures: unknown[] = [];
     const settled = Promise.allSettled([...stack.close(budgetMs), onClose?.()]).then((outcomes) => {
@@ -137,10 +133,10 @@ export function createGateway(parts: GatewayParts): Gateway {
         if (other === undefined || other === stack) {
           throw new TypeError("update() takes another gateway, made by chain(...).to(...)");
         }
-        gate = headerGate(stack.run);
         return stack.update(other.give());
       },
     },
+    items: { value: stack.items },
     status: { value: () => statusOf(stack.version.upstreams, closing !== undefined) },
     metrics: {
       value: (): string | undefined => {
@@ -199,6 +195,11 @@ class GatewayStack {
   get version(): StackVersion {
     return this.#version;
   }
+
+  readonly items: ItemSource = {
+    find: (kind, name, context) => this.#version.find(kind, name, context),
+    version: (caller) => this.#version.itemsVersion(caller),
+  };
 
   readonly run: Handler = (request, context) => {
     if (request.method === "subscriptions/listen") return this.#listen(request, context);
@@ -315,11 +316,11 @@ class StackVersion {
   readonly entries: readonly ChainEntry[];
   readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
   /** All upstreams as one. */
-  readonly handler: Handler;
+  readonly handler: ItemHandler;
   readonly select: SelectPart | undefined;
   /** Move the subscriptions elsewhere. */
   readonly onReplaced = new Set<() => void>();
-  readonly #composed: Handler;
+  readonly #driver: Driver;
   readonly #running = new Set<RunningRequest>();
   readonly #drained = deferred();
   #isRetired = false;
@@ -327,14 +328,14 @@ class StackVersion {
   constructor(
     entries: readonly ChainEntry[],
     upstreams: ReadonlyMap<string, GatewayUpstream>,
-    handler: Handler,
+    handler: ItemHandler,
     select: SelectPart | undefined,
   ) {
     this.entries = entries;
     this.upstreams = upstreams;
     this.handler = handler;
     this.select = select;
-    this.#composed = compose(entries, handler);
+    this.#driver = new Driver(entries, handler);
     for (const one of this.#parts()) users.set(one, (users.get(one) ?? 0) + 1);
   }
 
@@ -342,10 +343,20 @@ class StackVersion {
     const running: RunningRequest = { context };
     this.#running.add(running);
     try {
-      return await this.#composed(request, this.select === undefined ? context : withPart(this.select, context));
+      const own = this.select === undefined ? context : withPart(this.select, context);
+      if (!hasHeaders(request, own)) return await this.#driver.run(request, own);
+      return await this.#driver.runItem(request, await checkHeaders(this.#driver, request, own));
     } finally {
       this.#remove(running);
     }
+  }
+
+  find(kind: ItemKind, name: string, context: Context): Item | Promise<Item> {
+    return this.#driver.find(kind, name, this.select === undefined ? context : withPart(this.select, context));
+  }
+
+  itemsVersion(caller: Caller): number {
+    return this.#driver.version(caller);
   }
 
   /** Resolves when the last request is finished. No request may be started after this call. */
@@ -381,6 +392,12 @@ class StackVersion {
   }
 }
 
+/** Only calls over HTTP of a stateless revision have headers that repeat arguments. */
+function hasHeaders({ method }: Request, { caller, headersChecked }: Context): boolean {
+  if (method !== "tools/call" || caller.headers === undefined) return false;
+  return caller.style === "stateless" && headersChecked !== true;
+}
+
 /** Middleware must not share results between callers of different parts, so it can see which part a caller has. */
 function withPart(select: SelectPart, context: Context): Context {
   let part: string | undefined;
@@ -397,49 +414,29 @@ function withPart(select: SelectPart, context: Context): Context {
  * Compares the headers of a tool call with its arguments, before middleware can change the arguments. A tool's schema
  * may require that a header repeats an argument (specification, basic/transports/streamable-http, server behavior for
  * custom headers). A server checks this for its own tools; a gateway checks it for its upstreams, which may not get the
- * headers. Only calls over HTTP of a stateless revision are checked, since older revisions have no such headers.
- *
- * What is known about tools is kept for each principal and path: an error for a tool that is hidden from a caller must be
- * the same as for one that does not exist.
+ * headers. The error for a tool that is hidden from a caller is the same as for one that does not exist.
  */
-function headerGate(handler: Handler): Handler {
-  const known = new BoundedMap<string, ToolFacts>(MAX_GATE_CALLERS);
-  const factsOf = ({ principal = "", endpoint = "" }: Caller): ToolFacts => {
-    const key = `${endpoint} ${principal}`;
-    let tools = known.get(key);
-    if (tools === undefined) known.set(key, (tools = new ToolFacts(true)));
-    return tools;
+async function checkHeaders(driver: Driver, request: Request, context: Context): Promise<Context> {
+  const { name, arguments: given } = request.params;
+  const { headers = {} } = context.caller;
+  const find = async (): Promise<Item> => {
+    const item = await driver.define("tools", name as string, context);
+    context.signal.throwIfAborted();
+    return item;
   };
-  const list = async (tools: ToolFacts, request: Request, context: Context): Promise<Result> => {
-    const result = await handler(request, context);
-    tools.learn(result);
-    return result;
-  };
-  const check = async (tools: ToolFacts, request: Request, context: Context): Promise<Result> => {
-    const { name, arguments: given } = request.params;
-    const { headers = {} } = context.caller;
-    const mismatch = (): string | undefined => checkHeaderParams(tools.get(name)?.headers ?? [], given, headers);
-    if (tools.get(name) === undefined) await tools.find(name, handler, context);
-    // The schema may be outdated, so it is read again before the call is refused.
-    else if (mismatch() !== undefined) await tools.refresh(handler, context);
-    const problem = mismatch();
-    if (problem !== undefined) throw McpError.of("header_mismatch", problem);
-    return handler(request, tools.get(name) === undefined ? context : copyContext(context, { headersChecked: true }));
-  };
-  return (request, context) => {
-    const { caller, headersChecked } = context;
-    const { method, params } = request;
-    if (caller.headers === undefined || caller.style !== "stateless") return handler(request, context);
-    if (method === "tools/list") return list(factsOf(caller), request, context);
-    if (method !== "tools/call" || headersChecked === true) return handler(request, context);
-    const tools = factsOf(caller);
-    // The usual case: no header repeats an argument.
-    return tools.get(params["name"])?.headers.length === 0 ? handler(request, context) : check(tools, request, context);
-  };
+  const mismatch = ({ facts, hiddenBy }: Item): string | undefined =>
+    hiddenBy === undefined ? checkHeaderParams(facts?.headers ?? [], given, headers) : undefined;
+  const version = driver.version(context.caller);
+  let item = await find();
+  if (mismatch(item) !== undefined && version === driver.version(context.caller)) {
+    // The list was not read just now. The schema may be outdated, so it is read again before the call is refused.
+    await driver.refresh("tools", context);
+    item = await find();
+  }
+  const problem = mismatch(item);
+  if (problem !== undefined) throw McpError.of("header_mismatch", problem);
+  return copyContext(context, { item, ...(item.facts !== undefined && { headersChecked: true }) });
 }
-
-/** Of how many principals and paths the tools are known at once. */
-const MAX_GATE_CALLERS = 1_000;
 
 function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boolean): Record<string, UpstreamStatus> {
   return Object.fromEntries(

@@ -166,9 +166,17 @@ export class Pins {
   }
 }
 
+/** By definition, since each call of a tool compares it. */
+const known = new WeakMap<Definition, PinnedDefinition>();
+
 export function pinned(definition: Definition): PinnedDefinition {
-  const sum = digest(definition);
-  return JSON.stringify(definition).length > MAX_DEFINITION_LENGTH ? { digest: sum } : { digest: sum, definition };
+  let found = known.get(definition);
+  if (found === undefined) {
+    const sum = digest(definition);
+    const isLong = JSON.stringify(definition).length > MAX_DEFINITION_LENGTH;
+    known.set(definition, (found = isLong ? { digest: sum } : { digest: sum, definition }));
+  }
+  return found;
 }
 
 function emptyPins(): ServerPins {

@@ -4,12 +4,15 @@
 import type { Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import { LISTS, type List, type ListCapability } from "../protocol/lists.ts";
+import { LISTS, type List, type ListCapability, type ListKind } from "../protocol/lists.ts";
 
 type Fields = { readonly [key: string]: unknown };
 
-export const LISTS_BY_METHOD: ReadonlyMap<string, List> = new Map(
-  Object.values(LISTS).map((list) => [list.method, list]),
+/** A list, and the kind of its items. */
+export type KindOfList = List & { readonly kind: ListKind };
+
+export const LISTS_BY_METHOD: ReadonlyMap<string, KindOfList> = new Map(
+  (Object.keys(LISTS) as ListKind[]).map((kind) => [LISTS[kind].method, { ...LISTS[kind], kind }]),
 );
 
 export interface NamingParam {

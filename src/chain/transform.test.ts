@@ -63,7 +63,9 @@ describe("transform()", () => {
       const { context } = fakeContext();
       const request = callRequest("erase");
       expect(await gateway(request, context)).toMatchObject({ content: [{ text: "gone" }] });
-      expect(upstream.mock.calls).toEqual([[request, context]]);
+      expect(upstream.mock.calls).toEqual([
+        [request, { ...context, item: expect.objectContaining({ name: "erase" }) }],
+      ]);
       expect(named(await ask(gateway, "tools/list"))).toEqual(["add", "erase"]);
     },
   );

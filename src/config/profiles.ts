@@ -1,7 +1,7 @@
 // Who sees what of a gateway: profiles (some servers, some of their tools), callers with tokens of their own and what
 // each may use, and the paths of profiles and single servers. All of them share the same upstreams.
 
-import { filterUpstream, type FilterOptions, type FilterRule } from "../chain/middleware/filter.ts";
+import { filterUpstream, type FilterOptions, type FilterRule } from "../chain/transforms/filter.ts";
 import type { GatewayPart, SelectPart } from "../chain/router/naming.ts";
 import { TOKEN_PRINCIPAL } from "../core/authentication.ts";
 import { defined } from "../core/values.ts";

@@ -104,7 +104,7 @@ export function isCopy(context: CancellableContext): boolean {
 
 /** The fields that middleware changes, without the signal. */
 type ContextChanges = Partial<
-  Pick<Context, "caller" | "notify" | "ask" | "onRoute" | "observer" | "headers" | "headersChecked">
+  Pick<Context, "caller" | "notify" | "ask" | "item" | "onRoute" | "observer" | "headers" | "headersChecked">
 >;
 
 type ContextFields = { readonly [Name in keyof Context]: unknown };
@@ -130,6 +130,7 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     isNotification: fields.isNotification,
     session: fields.session,
     task: fields.task,
+    item: changes.item ?? fields.item,
     onRoute: changes.onRoute ?? fields.onRoute,
     observer: changes.observer ?? fields.observer,
     headers: changes.headers ?? fields.headers,

@@ -3,6 +3,7 @@
 
 export type {
   AskOptions,
+  CalledItem,
   Caller,
   Context,
   EnvOf,

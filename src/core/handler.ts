@@ -70,6 +70,8 @@ export interface Context {
   readonly session?: Session;
   /** Whether a call should run as a task, if the caller says so. The newest revision has no field for it. */
   readonly task?: TaskWish;
+  /** In a gateway, what the request names, as callers see it at this place of the chain. */
+  readonly item?: CalledItem;
   /**
    * Called when a gateway sends the request to an upstream, with the name of the upstream (undefined if the gateway has
    * only one) and the request in the upstream's own names. If it throws, the request is not sent. If the upstream is
@@ -111,6 +113,32 @@ export interface StepRecorder {
     context: Context,
     handler: Handler,
   ): Promise<Result> | undefined;
+}
+
+/** The tool, prompt, resource, template or task that a request to a gateway names. */
+export interface CalledItem {
+  readonly kind: "tools" | "prompts" | "resources" | "templates" | "tasks";
+  /** The name, URI or id that the request has at this place of the chain. */
+  readonly name: string;
+  /** The name, URI or id at its upstream; the same as `name` if the gateway does not know it. */
+  readonly ownName: string;
+  /** The name of its upstream. Undefined if the gateway has only one without a name, or does not know it. */
+  readonly upstream: string | undefined;
+  /** As it is listed at this place of the chain. Undefined if it is in no list, or no list was read so far. */
+  readonly definition: { readonly [field: string]: unknown } | undefined;
+  /** What the definition of a tool says about calls of it. Undefined if there is no definition. */
+  readonly facts:
+    | {
+        /** Whether the tool declares itself read-only, and not destructive. */
+        readonly isReadOnly: boolean;
+        /** Whether the tool declares itself read-only or idempotent. */
+        readonly isIdempotent: boolean;
+        /** Whether the tool declares itself destructive. */
+        readonly isDestructive: boolean;
+        /** Whether the tool may destroy something: it does not declare the contrary. */
+        readonly mayDestroy: boolean;
+      }
+    | undefined;
 }
 
 /** The session of a client: the same object for all its requests, for middleware and for handlers. */

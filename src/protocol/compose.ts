@@ -42,7 +42,7 @@ export function compose(entries: readonly ChainEntry[], handler: Handler): Handl
   return entries.reduceRight<Handler>((next, entry) => withMiddleware(entry, next), handler);
 }
 
-function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
+export function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
   const watched: Handler = (request, context) => {
     freeze?.(request);
     const call = new MiddlewareCall(name, request, context, next);
@@ -164,7 +164,7 @@ class MiddlewareCall {
   }
 
   async #rethrow(error: unknown): Promise<never> {
-    throw this.#isReason(error) || (await this.#hasPassed(error)) ? error : ownError(this.#name, error);
+    throw this.#isReason(error) || (await this.#hasPassed(error)) ? error : errorIn(this.#name, error);
   }
 
   /** Whether the content or error came from `next`, so that it is not the middleware's own. */
@@ -187,7 +187,7 @@ class MiddlewareCall {
 
   /** Fails the call because of an error in `notify`. */
   #fail(error: unknown, notification: string): unknown {
-    const failure = this.#isReason(error) ? error : ownError(this.#name, error, notification);
+    const failure = this.#isReason(error) ? error : errorIn(this.#name, error, notification);
     this.#failure ??= { error: failure };
     this.#reject?.(failure);
     return failure;
@@ -221,7 +221,7 @@ function withGuardedNotify(
 }
 
 /** Adds the middleware's name to its own errors. McpErrors stay as they are. */
-function ownError(name: string, error: unknown, notification?: string): unknown {
+export function errorIn(name: string, error: unknown, notification?: string): unknown {
   try {
     if (error instanceof McpError) return error;
     if (error instanceof ConnectionError) {

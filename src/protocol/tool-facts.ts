@@ -68,7 +68,7 @@ export class ToolFacts {
     for (const tool of tools as readonly unknown[]) {
       if (!isObject(tool) || typeof tool["name"] !== "string") continue;
       this.#tools.delete(tool["name"]);
-      this.#tools.set(tool["name"], this.#factOf(tool));
+      this.#tools.set(tool["name"], factOf(tool, this.readsHeaders));
     }
     for (const oldest of this.#tools.keys()) {
       if (this.#tools.size <= MAX_TOOLS) return;
@@ -119,26 +119,30 @@ export class ToolFacts {
     const reading: Promise<void> = readAll().then(end, end);
     return reading;
   }
+}
 
-  #factOf({ inputSchema, outputSchema, annotations, execution }: { readonly [field: string]: unknown }): ToolFact {
-    const { params, problem } =
-      this.readsHeaders && isObject(inputSchema) ? headerParams(inputSchema) : { params: [], problem: undefined };
-    const hints = isObject(annotations) ? annotations : {};
-    const isDestructive = hints["destructiveHint"] === true;
-    const isReadOnly = hints["readOnlyHint"] === true && !isDestructive;
-    const support = isObject(execution) ? execution["taskSupport"] : undefined;
-    return {
-      headers: params,
-      headerProblem: problem,
-      isIdempotent: hints["readOnlyHint"] === true || hints["idempotentHint"] === true,
-      isDestructive,
-      isReadOnly,
-      // Specification: `destructiveHint` is true by default, and means nothing if the tool is read-only.
-      mayDestroy: !isReadOnly && hints["destructiveHint"] !== false,
-      // A tool that declares nothing about tasks cannot run as one.
-      taskSupport: support === "required" || support === "optional" ? support : "forbidden",
-      inputSchema,
-      outputSchema,
-    };
-  }
+/** What the definition of a tool says about calls of it. `readsHeaders`: whether headers may repeat arguments. */
+export function factOf(
+  { inputSchema, outputSchema, annotations, execution }: { readonly [field: string]: unknown },
+  readsHeaders: boolean,
+): ToolFact {
+  const { params, problem } =
+    readsHeaders && isObject(inputSchema) ? headerParams(inputSchema) : { params: [], problem: undefined };
+  const hints = isObject(annotations) ? annotations : {};
+  const isDestructive = hints["destructiveHint"] === true;
+  const isReadOnly = hints["readOnlyHint"] === true && !isDestructive;
+  const support = isObject(execution) ? execution["taskSupport"] : undefined;
+  return {
+    headers: params,
+    headerProblem: problem,
+    isIdempotent: hints["readOnlyHint"] === true || hints["idempotentHint"] === true,
+    isDestructive,
+    isReadOnly,
+    // Specification: `destructiveHint` is true by default, and means nothing if the tool is read-only.
+    mayDestroy: !isReadOnly && hints["destructiveHint"] !== false,
+    // A tool that declares nothing about tasks cannot run as one.
+    taskSupport: support === "required" || support === "optional" ? support : "forbidden",
+    inputSchema,
+    outputSchema,
+  };
 }

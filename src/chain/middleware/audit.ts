@@ -53,6 +53,7 @@ export const audit: DefinedMiddleware<[options: AuditOptions]> = define({
   name: "audit",
   summary: "Writes who called what, when and with what outcome, as lines of JSON.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createAudit,
 });
 

@@ -36,6 +36,7 @@ export const breaker: DefinedMiddleware<[options?: BreakerOptions]> = define({
   name: NAME,
   summary: "Refuses calls for a while after an upstream did not answer several times in a row.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createBreaker,
 });
 

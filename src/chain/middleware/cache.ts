@@ -15,7 +15,7 @@ import { Cache } from "../../protocol/result-cache.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { CallerTools, viewKey } from "../caller-tools.ts";
 import { LISTS_BY_METHOD, NAMING_PARAMS } from "../result-items.ts";
-import { matchesGlob } from "./filter.ts";
+import { matchesGlob } from "../../core/text.ts";
 
 const RULE = {
   ttlMs: required("for how many milliseconds results are kept", ms("For how many milliseconds results are kept.")),
@@ -57,6 +57,7 @@ export const cache: DefinedMiddleware<[options?: CacheOptions]> = define({
   name: "cache",
   summary: "Answers lists, reads and calls with results that were given before.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createCache,
 });
 

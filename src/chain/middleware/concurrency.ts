@@ -37,6 +37,7 @@ export const concurrency: DefinedMiddleware<[options: number | ConcurrencyOption
   name: "concurrency",
   summary: "Limits how many calls run at once. Further calls wait.",
   options: OPTIONS,
+  keepsLists: true,
   alternative: {
     option: "calls",
     what: "a number of calls",

@@ -42,6 +42,7 @@ export const confirm: DefinedMiddleware<[options?: ConfirmOptions]> = define({
   name: NAME,
   summary: "Asks the caller before a tool runs that may destroy something.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createConfirm,
 });
 

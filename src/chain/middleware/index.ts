@@ -3,7 +3,7 @@
 export type { ClientCapabilities } from "../../core/handler.ts";
 export type * from "../../core/handler-types.ts";
 export { audit, type AuditOptions } from "./audit.ts";
-export { authorize, type AuthorizedItem, type AuthorizeOptions, type AuthorizeRule } from "./authorize.ts";
+export { authorize, type AuthorizedItem, type AuthorizeOptions, type AuthorizeRule } from "../transforms/authorize.ts";
 export { breaker, type BreakerOptions } from "./breaker.ts";
 export { cache, type CacheOptions, type CacheRule } from "./cache.ts";
 export { concurrency, type ConcurrencyOptions } from "./concurrency.ts";
@@ -14,20 +14,20 @@ export {
   type PromptDescription,
   type ResourceDescription,
   type ToolDescription,
-} from "./describe.ts";
-export { filter, type FilterOptions, type FilterRule } from "./filter.ts";
-export { inject, type InjectOptions, type ToolInjection } from "./inject.ts";
+} from "../transforms/describe.ts";
+export { filter, type FilterOptions, type FilterRule } from "../transforms/filter.ts";
+export { inject, type InjectOptions, type ToolInjection } from "../transforms/inject.ts";
 export { log, type LogOptions, type Severity } from "./log.ts";
 export { metrics, type MetricsOptions } from "./metrics.ts";
-export { pin, type HeldItem, type PinOptions } from "./pin.ts";
+export { pin, type HeldItem, type PinOptions } from "../transforms/pin.ts";
 export { rateLimit, type RateLimitOptions } from "./rate-limit.ts";
-export { readOnly, type ReadOnlyOptions } from "./read-only.ts";
+export { readOnly, type ReadOnlyOptions } from "../transforms/read-only.ts";
 export { redact, type RedactOptions } from "./redact.ts";
 export type { SecretShape } from "../../protocol/redactor.ts";
-export { rename, type RenameOptions } from "./rename.ts";
+export { rename, type RenameOptions } from "../transforms/rename.ts";
 export { retry, type RetryOptions } from "./retry.ts";
-export { search, type SearchOptions } from "./search.ts";
-export { shape, type ShapeOptions } from "./shape.ts";
+export { search, type SearchOptions } from "../transforms/search.ts";
+export { shape, type ShapeOptions } from "../transforms/shape.ts";
 export { timeout, type TimeoutOptions } from "./timeout.ts";
 export { trace, type TraceOptions } from "./trace.ts";
 export { validate, type ValidateOptions } from "./validate.ts";

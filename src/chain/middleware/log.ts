@@ -48,6 +48,7 @@ export const log: DefinedMiddleware<[options?: LogOptions]> = define({
   name: "log",
   summary: "Writes a line to stderr for each request.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createLog,
 });
 

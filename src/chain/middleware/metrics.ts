@@ -44,6 +44,7 @@ export const metrics: DefinedMiddleware<[options?: MetricsOptions]> = define({
   name: "metrics",
   summary: "Measures requests for GET /metrics of the HTTP server, in the text format of Prometheus.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createMetrics,
 });
 

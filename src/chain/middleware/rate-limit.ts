@@ -41,6 +41,7 @@ export const rateLimit: DefinedMiddleware<[options: RateLimitOptions]> = define(
   name: NAME,
   summary: "Limits how many calls may be made in a period.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createRateLimit,
 });
 

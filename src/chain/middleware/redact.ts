@@ -6,7 +6,7 @@ import type { Context, Middleware, Result } from "../../core/handler.ts";
 import { choices, refine, strings, type OptionsOf } from "../../core/fields.ts";
 import { DEFAULT_SHAPES, MIN_VALUE_LENGTH, Redactor, SHAPES } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { matchesGlob } from "./filter.ts";
+import { matchesGlob } from "../../core/text.ts";
 import { trusted } from "../../protocol/compose.ts";
 
 const OPTIONS = {
@@ -32,6 +32,7 @@ export const redact: DefinedMiddleware<[options?: RedactOptions]> = define({
   name: "redact",
   summary: "Replaces secrets in results, and in arguments.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createRedact,
 });
 

@@ -35,6 +35,7 @@ export const retry: DefinedMiddleware<[options?: RetryOptions]> = define({
   name: "retry",
   summary: "Sends a request again after a failure of the connection, if that cannot make it run twice.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createRetry,
 });
 

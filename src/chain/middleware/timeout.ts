@@ -30,6 +30,7 @@ export const timeout: DefinedMiddleware<[options: number | TimeoutOptions]> = de
   name: "timeout",
   summary: "Cancels requests that take too long.",
   options: OPTIONS,
+  keepsLists: true,
   alternative: {
     option: "totalMs",
     what: "a number of milliseconds",

@@ -56,6 +56,7 @@ export const trace: DefinedMiddleware<[options?: TraceOptions]> = define({
   name: "trace",
   summary: "Makes an OpenTelemetry span for each request. Needs the package @opentelemetry/api.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createTrace,
 });
 

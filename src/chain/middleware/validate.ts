@@ -47,6 +47,7 @@ export const validate: DefinedMiddleware<[options?: ValidateOptions]> = define({
   name: "validate",
   summary: "Checks arguments and results of tools against the schemas that the tools declare.",
   options: OPTIONS,
+  keepsLists: true,
   middleware: createValidate,
 });
 

@@ -12,6 +12,8 @@ import type { Route, RoutedUpstream } from "./names.ts";
 import type { NamedKind } from "./shown-names.ts";
 import type { AddressRoutes, IsFound, UpstreamView, View } from "./view.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";
+import { Item, type Definition, type ItemKind } from "../catalogue.ts";
+import type { ItemHandler } from "../driver.ts";
 
 const NOUNS = {
   tools: { noun: "tool", errorKind: "tool_not_found", field: "toolName" },
@@ -23,14 +25,51 @@ export async function call(request: Request, context: Context, view: View): Prom
   const { method, params } = request;
   const kind: NamedKind = method === "tools/call" ? "tools" : "prompts";
   const requested = params["name"] as string;
-  const index = view.indexes[kind];
-  const known = index.isStale ? undefined : index.names.route(requested);
-  const route = known ?? (await routeFor(kind, requested, context, view));
+  const route = routeOf(context.item, requested, view) ?? (await routeFor(kind, requested, context, view));
   const { name, upstream } = route;
   const sent = name === requested ? request : { method, params: { ...params, name } };
   const result = await send(view.at(route), sent, context);
   const { addresses } = view;
   return result.resultType === "task" ? addresses.rewrite(upstream, result) : addresses.rewriteUris(upstream, result);
+}
+
+/** A route, and the view for which it was found. */
+interface ViewRoute {
+  readonly view: View;
+  readonly route: Route;
+}
+
+/** The route of the item that the driver has found, so that its name is looked up once. */
+function routeOf(item: unknown, requested: string, view: View): Route | undefined {
+  if (!(item instanceof Item) || item.name !== requested) return undefined;
+  const found = item.route as ViewRoute | undefined;
+  return found?.view === view ? found.route : undefined;
+}
+
+/** What a name leads to, for `context.item`. Lists the upstreams if necessary, as a request with the name would. */
+export function findItem(kind: ItemKind, name: string, context: Context, view: View): Item | Promise<Item> {
+  // Only a name in the lists leads to the same item until they change.
+  const item = (route: Route, until = 0): Item | Promise<Item> => {
+    const { name: upstream, handler } = view.at(route);
+    const definition = kind === "tasks" ? undefined : view.indexes[kind].definition(route);
+    return itemAt(upstream, handler, kind, name, route.name, context, { definition, route: { view, route }, until });
+  };
+  const unknown = (): Item => new Item({ kind, name });
+  if (kind === "tasks") {
+    const route = view.addresses.taskRoute(name);
+    return route === undefined ? unknown() : item(route);
+  }
+  const index = view.indexes[kind];
+  const known = index.isStale ? undefined : index.names.route(name);
+  if (known !== undefined) return item(known, Infinity);
+  const find = async (): Promise<Item> => {
+    if (kind === "tools" || kind === "prompts") return item(await routeFor(kind, name, context, view));
+    if (kind === "templates") return item(await templateRoute(name, context, view));
+    const [route] = (await routesFor(name, context, view)).routes;
+    return route === undefined ? unknown() : item(route);
+  };
+  // Why there is none is the answer to the request itself.
+  return find().catch(unknown);
 }
 
 /** Sends a request to an upstream, and adds the upstream's name to failures. */
@@ -56,6 +95,32 @@ type OnRoute = NonNullable<Context["onRoute"]>;
 /** Puts the name of a gateway before the names of its upstreams. */
 function within(name: string, onRoute: OnRoute): OnRoute {
   return (inner, request) => onRoute(inner === undefined ? name : `${name}.${inner}`, request);
+}
+
+/**
+ * The item that an upstream has under a name of its own. If the upstream is a gateway, the item also has the names at the
+ * upstreams of that.
+ */
+export function itemAt(
+  upstream: string | undefined,
+  handler: ItemHandler,
+  kind: ItemKind,
+  name: string,
+  ownName: string,
+  context: Context,
+  more?: { readonly definition: Definition | undefined; readonly route: unknown; readonly until: number },
+): Item | Promise<Item> {
+  const create = (inner: Item | undefined): Item => {
+    const ownNames = [ownName, ...(inner?.ownNames ?? [])];
+    const labelled = upstream === undefined ? [] : [`${upstream}_${ownName}`];
+    if (inner?.upstream !== undefined && upstream !== undefined) {
+      labelled.push(`${upstream}.${inner.upstream}_${inner.ownName}`);
+    }
+    const isKnown = inner?.isKnown ?? true;
+    return new Item({ kind, name, upstream, ownNames, otherNames: [...ownNames, ...labelled], isKnown, ...more });
+  };
+  const inner = handler.items?.find(kind, ownName, context);
+  return inner instanceof Promise ? inner.then(create) : create(inner);
 }
 
 /** Finds the upstream that has the name. Throws if there is none, or more than one. */

@@ -95,7 +95,7 @@ export async function listItems(
   const lists = await readLists(view.upstreams.slice(first), offeredList(kind), params, context);
   if (first === 0) throwIfAllFailed(method, lists);
   for (const { upstream, answer, failure } of lists) {
-    if (failure === undefined || answer !== undefined) index.setList(upstream.index, answer?.keys ?? []);
+    if (failure === undefined || answer !== undefined) index.setList(upstream.index, answer?.keys ?? [], answer?.items);
     else index.setProblem(upstream.index, failure.message);
   }
   if (first === 0) index.setListed(changes);

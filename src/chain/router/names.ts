@@ -6,6 +6,7 @@
 import { callListener } from "../../core/listeners.ts";
 import type { Handler } from "../../core/handler.ts";
 import { checksum } from "../../protocol/lists.ts";
+import type { ListItem } from "./pages.ts";
 import { VALID_NAME, type NamedKind, type ShownNames } from "./shown-names.ts";
 
 /** When names get the label of their upstream. */
@@ -272,6 +273,8 @@ export class NameIndex {
   /** The upstreams of the gateway that are not in this view, with their labels. */
   readonly #hidden: readonly (readonly [name: string, label: Label])[];
   readonly #lists: (readonly string[] | undefined)[];
+  readonly #items: (readonly ListItem[] | undefined)[] = [];
+  #edits = 0;
   readonly #problems = new Map<number, string>();
   #table: NameTable | undefined;
   /** Of the remembered names, when the table was made. */
@@ -332,11 +335,28 @@ export class NameIndex {
     return [...this.#problems.values()];
   }
 
-  setList(upstream: number, list: readonly string[]): void {
+  /** `items`: the definitions, in the order of the names. */
+  setList(upstream: number, list: readonly string[], items: readonly ListItem[] = []): void {
     this.#problems.delete(upstream);
+    if (this.#items[upstream] !== items) {
+      this.#items[upstream] = items;
+      this.#edits += 1;
+    }
     if (isSameList(this.#lists[upstream], list)) return;
     this.#lists[upstream] = list;
     this.#table = undefined;
+    this.#edits += 1;
+  }
+
+  /** As its upstream has listed it last. */
+  definition({ upstream, name }: Route): ListItem | undefined {
+    const at = this.#lists[upstream]?.indexOf(name) ?? -1;
+    return at === -1 ? undefined : this.#items[upstream]?.[at];
+  }
+
+  /** Another number when names may lead elsewhere, or definitions have changed. */
+  get version(): number {
+    return this.#edits + (this.#named?.shownNames.version ?? 0);
   }
 
   setProblem(upstream: number, problem: string): void {
@@ -350,6 +370,7 @@ export class NameIndex {
   }
 
   changed(): void {
+    this.#edits += 1;
     this.#changes += 1;
   }
 

@@ -7,7 +7,7 @@ import type { ConnectOptions } from "../../client/connect.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 import { createServer, type Server } from "../../server/index.ts";
 import { connectInMemory } from "../../testing.ts";
-import { filterUpstream } from "../middleware/filter.ts";
+import { filterUpstream } from "../transforms/filter.ts";
 import type { GatewayPart, SelectPart } from "./naming.ts";
 import { createRouter } from "./router.ts";
 

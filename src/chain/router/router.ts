@@ -3,14 +3,16 @@
 
 import { ownInfo } from "../../client/connect.ts";
 import { BoundedMap } from "../../core/collections.ts";
-import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import { unknownTask, View, type OfferedList } from "./view.ts";
-import { call, send, complete, read } from "./calls.ts";
+import { Item, type ItemSource } from "../catalogue.ts";
+import type { ItemHandler } from "../driver.ts";
+import { call, complete, findItem, read, send } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
 import type { Naming, RoutedUpstream } from "./names.ts";
@@ -32,7 +34,7 @@ const MAX_VIEWS = 1_000;
 
 type RoutedHandler = (request: Request, context: Context, view: View, ours: RouterInfo) => Promise<Result>;
 
-export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): Handler {
+export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): ItemHandler {
   const names = Object.keys(upstreams);
   const own = new Map(Object.entries(options.upstreams ?? {}));
   const naming = createNaming(names, options);
@@ -49,10 +51,7 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
   /** The views of callers that see only a part, by the key of the part. */
   const parts = new Map<string, BoundedMap<string | undefined, View>>();
   const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
-  return async (request, context) => {
-    checkParams(request.method, request.params);
-    const { principal } = context.caller;
-    const part = options.select?.(context.caller);
+  const viewOf = ({ principal }: Caller, part: GatewayPart | undefined): View => {
     const views = part === undefined ? all : (parts.get(part.key) ?? new BoundedMap(MAX_VIEWS));
     if (part !== undefined) parts.set(part.key, views);
     let view = views.get(principal);
@@ -60,10 +59,31 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
       view = new View(part === undefined ? routed : selectUpstreams(routed, part, naming), naming);
       views.set(principal, view);
     }
+    return view;
+  };
+  const run: Handler = async (request, context) => {
+    checkParams(request.method, request.params);
+    const part = options.select?.(context.caller);
     const handler = HANDLERS.get(request.method) ?? sendToFirst;
-    const result = handler(request, context, view, ours);
+    const result = handler(request, context, viewOf(context.caller, part), ours);
     return part === undefined ? result : result.then(toPrivate);
   };
+  /** Undefined if the caller sees nothing, which is the answer to its request. */
+  const knownView = (caller: Caller): View | undefined => {
+    try {
+      return viewOf(caller, options.select?.(caller));
+    } catch {
+      return undefined;
+    }
+  };
+  const items: ItemSource = {
+    find: (kind, name, context) => {
+      const view = knownView(context.caller);
+      return view === undefined ? new Item({ kind, name }) : findItem(kind, name, context, view);
+    },
+    version: (caller) => knownView(caller)?.version ?? 0,
+  };
+  return Object.assign(run, { items });
 }
 
 /** Whether the upstream is running; also true if it does not say. */

@@ -7,9 +7,11 @@ import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
+import { Item, type ItemKind, type ItemSource } from "../catalogue.ts";
+import type { ItemHandler } from "../driver.ts";
 import { sendTo } from "../observe.ts";
 import { mapItems } from "../result-items.ts";
-import { checkResult, otherName } from "./calls.ts";
+import { checkResult, itemAt, otherName } from "./calls.ts";
 import { isMethodNotFound } from "./failures.ts";
 import { invalidNamesMessage, validName, type Naming } from "./names.ts";
 import { backgroundContext, readAllPages, shownItem } from "./pages.ts";
@@ -27,6 +29,9 @@ const KIND_OF: ReadonlyMap<string, NamedKind> = new Map<string, NamedKind>([
   ["completion/complete", "prompts"],
 ]);
 
+/** For a name that may lead elsewhere after the next list. */
+const UNSURE = { definition: undefined, route: undefined, until: 0 } as const;
+
 interface Loaded {
   readonly tools: OwnNames;
   readonly prompts: OwnNames;
@@ -40,7 +45,7 @@ export function singleUpstream(
   name: string | undefined,
   handler: Handler,
   naming: Naming | (() => Promise<Naming>),
-): Handler {
+): ItemHandler {
   const create = (given: Naming): Loaded => ({
     tools: new OwnNames("tools", name, handler, given),
     prompts: new OwnNames("prompts", name, handler, given),
@@ -76,11 +81,34 @@ export function singleUpstream(
     context.onRoute?.(undefined, request);
     return checkResult(await sendTo(undefined, handler, request, context), request);
   };
-  return (request, context) => {
+  const run: Handler = (request, context) => {
     const kind = KIND_OF.get(request.method);
     if (kind === undefined) return pass(request, context);
     return request.method.endsWith("/list") ? list(kind, request, context) : send(kind, request, context);
   };
+  const item = (kind: ItemKind, requested: string, ownName: string, context: Context): Item | Promise<Item> =>
+    itemAt(undefined, handler, kind, requested, ownName, context, CHANGED.test(requested) ? UNSURE : undefined);
+  const find = async (kind: NamedKind, requested: string, context: Context): Promise<Item> => {
+    const own = (loaded ?? (await (loading ??= load())))[kind];
+    const ownName = own.get(requested) ?? (await own.find(requested, context).catch(() => requested));
+    return ownName === requested && own.shown(ownName) !== requested
+      ? new Item({ kind, name: requested })
+      : item(kind, requested, ownName, context);
+  };
+  const items: ItemSource = {
+    find: (kind, requested, context) => {
+      if (kind !== "tools" && kind !== "prompts") return item(kind, requested, requested, context);
+      const ownName = loaded?.[kind].get(requested);
+      return ownName === undefined || (ownName === requested && loaded?.[kind].shown(ownName) !== requested)
+        ? find(kind, requested, context)
+        : item(kind, requested, ownName, context);
+    },
+    version: (caller) => {
+      const shown = loaded?.tools.version ?? 0;
+      return shown + ((handler as ItemHandler).items?.version(caller) ?? 0);
+    },
+  };
+  return Object.assign(run, { items });
 }
 
 /** Finds the upstream's own names for shown ones. Names that were shown before, with other upstreams, are kept. */
@@ -97,6 +125,11 @@ class OwnNames {
     this.#upstream = upstream;
     this.#handler = handler;
     this.#naming = naming;
+  }
+
+  /** Another number when names may lead elsewhere. */
+  get version(): number {
+    return this.#naming.shownNames.version;
   }
 
   /** Undefined if the list must be read to know it. */

@@ -51,6 +51,11 @@ export class View {
     this.addresses = new Addresses(upstreams, resources, templates);
   }
 
+  /** Another number when names may lead elsewhere, or definitions have changed. */
+  get version(): number {
+    return this.indexes.tools.version + this.indexes.prompts.version;
+  }
+
   /** The upstream of a route. */
   at({ upstream }: Pick<Route, "upstream">): RoutedUpstream {
     const found = this.upstreams[upstream];
@@ -121,7 +126,7 @@ export class View {
     const index = this.indexes[kind];
     try {
       const contents = await view.readList(offeredList(kind), {}, backgroundContext(context), LIST_TIMEOUT_MS);
-      index.setList(at, contents?.keys ?? []);
+      index.setList(at, contents?.keys ?? [], contents?.items);
     } catch (error) {
       // A cancellation says nothing about the upstream.
       const isCancelled = error instanceof ConnectionError && error.kind === "cancelled";

@@ -5,7 +5,7 @@ import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { NoSignInError } from "../../auth/oauth/errors.ts";
-import { nameMatcher } from "../../chain/middleware/filter.ts";
+import { nameMatcher } from "../../chain/transforms/name-rules.ts";
 import { DEFAULT_SEPARATOR } from "../../chain/router/names.ts";
 import type { Client } from "../../client/client.ts";
 import type { Command } from "../../client/command.ts";

@@ -9,7 +9,9 @@ import { connect } from "../../client/connect.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { validName } from "../router/names.ts";
-import { filter, matchesGlob, nameMatcher } from "./filter.ts";
+import { matchesGlob } from "../../core/text.ts";
+import { filter } from "./filter.ts";
+import { nameMatcher } from "./name-rules.ts";
 
 it("hides an item by its shown name and by its names at the upstreams", () => {
   const isVisible = nameMatcher("tools", undefined, ["delete", "drop_*"]);

@@ -1,13 +1,15 @@
 // Changes what lists say about tools, prompts and resources: titles, descriptions, schemas, annotations and icons. Names
-// stay as they are, and so do requests and results: an upstream gets the arguments as the caller has written them.
+// stay as they are, and so do requests: an upstream gets the arguments as the caller has written them.
 
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { boolean, field, mapOf, object, record, refine, string, stringMap, type OptionsOf } from "../../core/fields.ts";
 import { defined, isObject } from "../../core/values.ts";
+import type { Middleware } from "../../core/handler.ts";
+import { matchesGlob } from "../../core/text.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { LISTS_BY_METHOD, mapItems } from "../result-items.ts";
-import { matchesGlob } from "./filter.ts";
+import { kindsOf, type Layer } from "../driver.ts";
+import { capabilityOf } from "../named-items.ts";
 
 type Fields = { readonly [key: string]: unknown };
 
@@ -82,34 +84,43 @@ export const describe: DefinedMiddleware<[options: DescribeOptions]> = define({
   name: "describe",
   summary: "Changes titles, descriptions, schemas, annotations and icons in lists.",
   options: OPTIONS,
-  middleware: createDescribe,
+  layer: createDescribe,
 });
 
-function createDescribe(options: DescribeOptions, { error }: DefinitionPlace): Middleware {
-  if (LIST_CAPABILITIES.every((capability) => options[capability] === undefined)) {
-    throw error("", "must have entries for `tools`, `prompts` or `resources`");
-  }
+function createDescribe(options: DescribeOptions, { error }: DefinitionPlace): Layer {
+  const concerned = LIST_CAPABILITIES.filter((capability) => options[capability] !== undefined);
+  if (concerned.length === 0) throw error("", "must have entries for `tools`, `prompts` or `resources`");
   const rules: Readonly<Record<ListCapability, readonly Rule[]>> = {
     tools: readRules(options.tools, ({ parameters, ...rest }) => [rest, parameters]),
     prompts: readRules(options.prompts, ({ arguments: parameters, ...rest }) => [rest, parameters]),
     resources: readRules(options.resources, (rest) => [rest]),
   };
-  const getPrompt = async (request: Request, context: Context, next: Handler): Promise<Result> => {
-    const result = await next(request, context);
-    const matching = rules.prompts.filter(({ glob }) => matchesGlob(glob, request.params["name"] as string));
+  return {
+    transform: {
+      kinds: kindsOf(concerned),
+      item: (item) => {
+        const { definition, kind, name } = item;
+        const matching = rules[capabilityOf(kind)].filter(({ glob }) => matchesGlob(glob, name));
+        if (definition === undefined || matching.length === 0) return item;
+        return item.change({
+          definition: matching.reduce<Fields>((changed, rule) => rule.change(changed), definition),
+        });
+      },
+    },
+    ...(rules.prompts.length > 0 && { middleware: describingPrompts(rules.prompts) }),
+  };
+}
+
+/** A prompt says its description also when it is used. */
+function describingPrompts(rules: readonly Rule[]): Middleware {
+  return trusted((request, context, next) => {
+    const outcome = next(request, context);
+    if (request.method !== "prompts/get") return outcome;
+    const matching = rules.filter(({ glob }) => matchesGlob(glob, request.params["name"] as string));
     const description = matching.findLast((rule) => rule.description !== undefined)?.description;
-    return description === undefined || result["description"] === undefined ? result : { ...result, description };
-  };
-  return function describe(request, context, next) {
-    const { method } = request;
-    if (method === "prompts/get" && rules.prompts.length > 0) return getPrompt(request, context, next);
-    const list = LISTS_BY_METHOD.get(method);
-    if (list === undefined || rules[list.capability].length === 0) return next(request, context);
-    const matching = rules[list.capability];
-    const change = (item: Fields, name: string): Fields =>
-      matching.reduce((changed, rule) => (matchesGlob(rule.glob, name) ? rule.change(changed) : changed), item);
-    return next(request, context).then((result) => mapItems(result, list, change));
-  };
+    if (description === undefined) return outcome;
+    return outcome.then((result) => (result["description"] === undefined ? result : { ...result, description }));
+  });
 }
 
 type Description = ToolDescription | PromptDescription | ResourceDescription;

@@ -1,15 +1,16 @@
 // Decides which caller may use which tools, prompts and resources: by rules, or by a function of the program. One
-// decision counts for lists, calls, completions and subscriptions, which `hideItems` of filter.ts applies. What a list
-// shows then depends on the caller, so no cache may share it between callers.
+// decision counts for lists, calls, completions and subscriptions.
 
 import { permits, scopesProblem } from "../../protocol/caller.ts";
-import type { Caller, Middleware, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, func, listOf, refine, strings, type OptionsOf } from "../../core/fields.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { CACHEABLE, LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
+import type { Caller } from "../../core/handler.ts";
+import { matchesGlob } from "../../core/text.ts";
+import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { hideItems, matchesGlob, nameMatcher, type HideOptions, type IsVisible, type NameMatcher } from "./filter.ts";
+import { kindsOf, type Transform } from "../driver.ts";
+import { capabilityOf } from "../named-items.ts";
+import { nameMatcher, type NameMatcher } from "./name-rules.ts";
 
 const RULE = {
   allow: boolean("What a match means. Default: true."),
@@ -64,38 +65,32 @@ export const authorize: DefinedMiddleware<[options: AuthorizeOptions]> = define(
   name: "authorize",
   summary: "Decides which caller may use which tools, prompts and resources.",
   options: OPTIONS,
-  middleware: createAuthorize,
+  transform: createAuthorize,
 });
 
-function createAuthorize(options: AuthorizeOptions, { error }: DefinitionPlace): Middleware {
+function createAuthorize(options: AuthorizeOptions, { error }: DefinitionPlace): Transform {
   const { decide, default: byDefault, tell = false } = options;
   if (options.rules === undefined && decide === undefined) throw error("rules", "is required");
   if (decide !== undefined && byDefault !== undefined) throw error("default", "and `decide` exclude each other");
   const rules = (options.rules ?? []).map(readRule);
-  const dependsOnCaller =
-    decide !== undefined || options.rules?.some(({ callers, scopes }) => (callers ?? scopes) !== undefined) === true;
-  // Only refusals count for the names that items have at the upstreams.
-  const knowsNames = rules.every(({ allow }) => allow);
   const isOpen = decide !== undefined || byDefault === "allow";
-  // Most options do not depend on the caller, and then they are the same for all requests.
-  const hidingFor = (caller: Caller): HideOptions => ({
-    knowsNames,
-    isAllowed:
-      decide &&
-      ((capability, name) =>
-        rulingOf(rules, caller, capability, name) ?? decide(caller, { kind: KINDS[capability], name })),
-    refuse: tell ? (capability, name) => refusal(rules, caller, capability, name) : undefined,
-  });
-  const hidingForAll: HideOptions | undefined = decide === undefined && !tell ? { knowsNames } : undefined;
-  const middleware: Middleware = function authorize(request, context, next) {
-    const { caller } = context;
-    const isVisible: IsVisible = (capability, name, own) => rulingOf(rules, caller, capability, name, own) ?? isOpen;
-    const answer = hideItems(request, context, next, isVisible, hidingForAll ?? hidingFor(caller));
-    return dependsOnCaller && CACHEABLE.has(request.method)
-      ? answer.then((result) => asPrivate(request, result))
-      : answer;
+  return {
+    kinds: kindsOf(LIST_CAPABILITIES),
+    dependsOnCaller:
+      decide !== undefined || options.rules?.some(({ callers, scopes }) => (callers ?? scopes) !== undefined) === true,
+    hides: true,
+    isLive: decide !== undefined,
+    item: (item, { caller }) => {
+      const { kind, name, otherNames } = item;
+      const capability = capabilityOf(kind);
+      const isVisible = rulingOf(rules, caller, capability, name, otherNames) ?? isOpen;
+      if (!isVisible) return undefined;
+      if (decide === undefined || rulingOf(rules, caller, capability, name) === true) return item;
+      const decided = decide(caller, { kind: KINDS[capability], name });
+      return decided instanceof Promise ? decided.then((is) => (is ? item : undefined)) : decided ? item : undefined;
+    },
+    ...(tell && { refuse: ({ kind, name }, { caller }) => refusal(rules, caller, capabilityOf(kind), name) }),
   };
-  return decide === undefined ? trusted(middleware) : middleware;
 }
 
 /** What the first rule that matches says. */
@@ -148,11 +143,4 @@ function refusal(rules: readonly Rule[], caller: Caller, capability: ListCapabil
   const why = needed === undefined ? "is not allowed for this caller" : `needs the scopes ${needed.join(", ")}`;
   const data = { middlewareName: "authorize", ...(needed && { requiredScopes: needed }) };
   return McpError.of("access_denied", `The ${KINDS[capability]} ${name} ${why}`, data);
-}
-
-/** The answer to `server/discover` is the same for all callers. */
-function asPrivate({ method }: Request, result: Result): Result {
-  return method === "server/discover" || result["cacheScope"] !== "public"
-    ? result
-    : { ...result, cacheScope: "private" };
 }

@@ -27,7 +27,9 @@ import {
   type ListedTool,
 } from "../../protocol/tool-index.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { matchesGlob } from "./filter.ts";
+import type { Item } from "../catalogue.ts";
+import { kindsOf, type Layer } from "../driver.ts";
+import { matchesGlob } from "../../core/text.ts";
 
 const OPTIONS = {
   include: strings("The tools that stay in the list, by name; `*` matches any characters. Default: none."),
@@ -77,12 +79,12 @@ export const search: DefinedMiddleware<[options?: SearchOptions]> = define({
   name: "search",
   summary: "Shows three tools in place of many: search-tools, describe-tools and call-tool.",
   options: OPTIONS,
-  middleware: createSearch,
+  layer: createSearch,
 });
 
-function createSearch({ include = [], limit = USUAL_FOUND }: SearchOptions): Middleware {
+function createSearch({ include = [], limit = USUAL_FOUND }: SearchOptions): Layer {
   const isShown = ({ name }: ListedTool): boolean => include.some((glob) => matchesGlob(glob, name));
-  return function search(request, context, next) {
+  const middleware: Middleware = (request, context, next) => {
     const { method, params } = request;
     if (method === "tools/list") return readTools(next, context).then((read) => shortList(TOOLS, read, isShown));
     if (method === "server/discover") {
@@ -94,6 +96,13 @@ function createSearch({ include = [], limit = USUAL_FOUND }: SearchOptions): Mid
     if (params["name"] === DESCRIBE_TOOLS) return describeTools(args, context, next);
     return params["name"] === CALL_TOOL ? call(args, request, context, next) : next(request, context);
   };
+  // What is not in the short list can still be called.
+  const transform = { kinds: kindsOf(["tools"]), added: { tools: TOOLS }, answersLists: true, item: same };
+  return { transform, middleware, readsLists: true };
+}
+
+function same(item: Item): Item {
+  return item;
 }
 
 async function find(args: Arguments, usual: number, context: Context, next: Handler): Promise<Result> {

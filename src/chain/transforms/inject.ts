@@ -9,11 +9,11 @@ import { mapOf, record, refine, stringMap, type Field, type OptionsOf } from "..
 import { hiderOf } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError, redactConnectionError } from "../../protocol/errors.ts";
-import { LISTS } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { mapItems } from "../result-items.ts";
+import type { Item } from "../catalogue.ts";
+import { kindsOf, type Layer } from "../driver.ts";
 import { isSettable } from "../upstream/options.ts";
-import { matchesGlob } from "./filter.ts";
+import { matchesGlob } from "../../core/text.ts";
 
 type Fields = { readonly [key: string]: unknown };
 type Headers = Readonly<Record<string, string>>;
@@ -60,10 +60,10 @@ export const inject: DefinedMiddleware<[options: InjectOptions]> = define({
   name: "inject",
   summary: "Adds arguments to calls of tools, and HTTP headers to requests. Callers do not see them.",
   options: OPTIONS,
-  middleware: createInject,
+  layer: createInject,
 });
 
-function createInject({ tools = {}, headers }: InjectOptions, { error }: DefinitionPlace): Middleware {
+function createInject({ tools = {}, headers }: InjectOptions, { error }: DefinitionPlace): Layer {
   const forAll = byLowerCase(headers);
   const rules: readonly Rule[] = Object.entries(tools).map(([glob, entry]) => ({
     glob,
@@ -74,14 +74,6 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
     throw error("", "must have entries for `tools`, or `headers`");
   }
   const hide = createHider([forAll, ...rules.map((rule) => [rule.arguments, rule.headers])]);
-  const hidesParameters = rules.some((rule) => Object.keys(rule.arguments).length > 0);
-  const list = async (request: Request, context: Context, next: Handler): Promise<Result> =>
-    mapItems(await next(request, context), LISTS.tools, (item, name) => {
-      const hidden = new Set(matching(rules, name).flatMap((rule) => Object.keys(rule.arguments)));
-      return hidden.size === 0 || !isObject(item["inputSchema"])
-        ? item
-        : { ...item, inputSchema: withoutParameters(item["inputSchema"], hidden) };
-    });
   // The error of a call that became a task.
   const task = async (request: Request, context: Context, next: Handler): Promise<Result> => {
     const found = await next(request, context).catch(rethrow(hide));
@@ -89,15 +81,14 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
     return hasFailed ? (mapStrings(found, hide) as Result) : found;
   };
   const hasHeadersForAll = Object.keys(forAll).length > 0;
-  return function inject(request, context, next) {
+  const middleware: Middleware = (request, context, next) => {
     const { method, params } = request;
     const own = method === "tools/call" ? matching(rules, params["name"] as string) : [];
     if (method === "tasks/get" && rules.length > 0) return task(request, withHeaders(context, forAll), next);
-    if (own.length === 0 && !hasHeadersForAll && method !== "tools/list") return next(request, context);
+    if (own.length === 0 && !hasHeadersForAll) return next(request, context);
     const added = own.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
     const hasHeaders = Object.keys(added).length > 0;
     const passed = withHeaders(context, added);
-    if (method === "tools/list" && hidesParameters) return list(request, passed, next).catch(rethrow(hide));
     if (own.length === 0) {
       return hasHeaders ? next(request, passed).catch(rethrow(hide)) : next(request, context);
     }
@@ -108,6 +99,15 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
       rethrow(hide),
     );
   };
+  return { transform: { kinds: kindsOf(["tools"]), item: (item) => withoutInjected(item, rules) }, middleware };
+}
+
+/** The tool without the parameters that are injected. */
+function withoutInjected(item: Item, rules: readonly Rule[]): Item {
+  const hidden = new Set(matching(rules, item.name).flatMap((rule) => Object.keys(rule.arguments)));
+  const inputSchema = item.definition?.["inputSchema"];
+  if (hidden.size === 0 || !isObject(inputSchema)) return item;
+  return item.change({ definition: { ...item.definition, inputSchema: withoutParameters(inputSchema, hidden) } });
 }
 
 function withHeaders(context: Context, added: Headers): Context {

@@ -5,18 +5,17 @@
 
 import { resolve } from "node:path";
 import { callListener } from "../../core/listeners.ts";
-import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { choice, func, string, type OptionsOf } from "../../core/fields.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { LISTS, OWN_NAMES, UPSTREAM, type List } from "../../protocol/lists.ts";
+import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import { walkPages } from "../../protocol/walk-pages.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { viewKey } from "../caller-tools.ts";
+import { viewKey, type Item } from "../catalogue.ts";
+import type { Layer } from "../driver.ts";
 import { definitionOf, MAX_NEW_ITEMS, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
-import { mapItems, NAMING_PARAMS, readRef } from "../result-items.ts";
 import { backgroundContext } from "../router/pages.ts";
 
 const OPTIONS = {
@@ -54,9 +53,9 @@ const INSTRUCTIONS = "instructions";
 /** The name of the only server of a gateway, if there is no other name. */
 const SERVER = "server";
 const MAX_VIEWS = 1_000;
-const MAX_REPORTED = 10_000;
-/** How soon a list may be read again for an unknown name. Otherwise each call of an invented name would read it. */
+/** How soon a list is compared again for an unknown name. */
 const REREAD_MS = 10_000;
+const MAX_REPORTED = 10_000;
 /** A file that cannot be used fails every request. */
 const WARN_AGAIN_MS = 60_000;
 
@@ -73,15 +72,25 @@ export const pin: DefinedMiddleware<[options?: PinOptions]> = define({
   options: OPTIONS,
   // Its file has the names of servers, also that of the only one.
   usesUpstream: true,
-  middleware: createPin,
+  layer: createPin,
 });
 
-function createPin(options: PinOptions, { folder, upstream, isShared = false }: DefinitionPlace): Middleware {
+function createPin(options: PinOptions, { folder, upstream, isShared = false }: DefinitionPlace): Layer {
   const { first = "approve", file, server = isShared ? undefined : upstream, onHeld = warn } = options;
   const openFile = async (): Promise<string> => (file === undefined ? Pins.defaultFile(folder) : resolve(folder, file));
   const pinner = new Pinner(first === "approve", server, upstream ?? SERVER, openFile, onHeld);
-  return function pin(request, context, next) {
-    return pinner.run(request, context, next);
+  return {
+    transform: {
+      kinds: new Set(KINDS.values()),
+      needs: () => true,
+      item: (item, { context, next }) => pinner.check(item, context, next),
+      refuse: (item) => pinner.refusal(item),
+      isLive: true,
+      // A list is compared as a whole, so that the file is written once.
+      answersLists: true,
+    },
+    middleware: (request, context, next) => pinner.run(request, context, next),
+    readsLists: true,
   };
 }
 
@@ -96,8 +105,12 @@ class Pinner {
   #pins: Promise<Pins> | undefined;
   /** The same, once the name of the file is known. */
   #opened: Pins | undefined;
-  /** The items of the lists that were compared since the start, by the names that a caller sees. */
-  #views: Readonly<Record<ListedKind, BoundedMap<string, View>>> = noViews();
+  /** By their definitions as they were listed. */
+  readonly #items = new WeakMap<Fields, PinnedItem>();
+  /** Definitions as they were listed, whose items were compared with the approved ones. */
+  readonly #compared = new WeakSet<Fields>();
+  /** When a list was last compared for an unknown name, by view. */
+  readonly #missed = new BoundedMap<string, number>(MAX_VIEWS);
   readonly #reported = new BoundedMap<string, true>(MAX_REPORTED);
   /** When the operator is warned again of a problem with the file. */
   readonly #warned = new BoundedMap<string, number>(10);
@@ -122,33 +135,68 @@ class Pinner {
     if (kind !== undefined) return this.#list(kind, request, context, next);
     if (method === "server/discover" && this.#server !== undefined)
       return this.#discover(this.#server, next(request, context));
-    if (method === "subscriptions/listen") return next(request, this.#watch(context));
-    const used = usedItem(request);
-    return used === undefined ? next(request, context) : this.#use(used.kind, used.name, request, context, next);
+    return next(request, context);
+  }
+
+  /** The item if it is approved. Its definition is that in the caller's list. */
+  check(item: Item, context: Context, next: Handler): Item | undefined | Promise<Item | undefined> {
+    const { name, definition } = item;
+    const kind = item.kind as ListedKind;
+    if (definition === undefined) return this.#missing(kind, context, next).then(() => undefined);
+    const { server, own } = this.#itemOf(definition, kind, name);
+    const isUsable = (pins: Pins): boolean => {
+      const { approved, held } = pins.find(server, kind, own) ?? {};
+      return approved !== undefined && held === undefined;
+    };
+    const isCompared = this.#compared.has(definition);
+    if (isCompared && this.#opened !== undefined && isUsable(this.#opened)) return item;
+    return this.#refreshed(kind, isCompared, context, next).then((pins) => (isUsable(pins) ? item : undefined));
+  }
+
+  /** An unknown name may be that of something new. The list is then compared, but not for each invented name. */
+  async #missing(kind: ListedKind, context: Context, next: Handler): Promise<void> {
+    const view = `${kind} ${viewKey(context.caller)}`;
+    const now = performance.now();
+    const isCompared = now - (this.#missed.get(view) ?? -Infinity) < REREAD_MS;
+    if (!isCompared) this.#missed.set(view, now);
+    await this.#refreshed(kind, isCompared, context, next);
+  }
+
+  /** The server may have changed since the last start, and a client may remember its tools, so its list is compared. */
+  async #refreshed(kind: ListedKind, isCompared: boolean, context: Context, next: Handler): Promise<Pins> {
+    // Something may have been approved since the file was read.
+    const pins = await this.#open();
+    if (isCompared) return pins;
+    const items = await this.#readAll(kind, context, next);
+    if (items.some(({ server }) => isUnknown(pins, server, kind))) await this.#learn(pins, kind, items);
+    await this.#compare(pins, kind, items, async () => items);
+    return pins;
+  }
+
+  /** The error for an item that is not approved. */
+  refusal({ kind, name, definition }: Item): McpError {
+    const pins = this.#opened;
+    const known = definition && this.#itemOf(definition, kind as ListedKind, name);
+    return heldError(pins, kind as ListedKind, name, known);
   }
 
   async #list(kind: ListedKind, request: Request, context: Context, next: Handler): Promise<Result> {
     const list = LISTS[kind];
     const result = await next(request, context);
-    const items = this.#itemsOf(result, list);
+    const items = this.#itemsOf(result, kind);
     const isWhole = request.params["cursor"] === undefined && result["nextCursor"] === undefined;
     const pins = await this.#open();
     const isFirst = items.some(({ server }) => isUnknown(pins, server, kind));
     // The first list of a server is approved or held as a whole, not page by page.
-    if (isFirst) await this.#learn(pins, kind, isWhole ? items : await this.#readAll(list, context, next));
-    await this.#compare(pins, kind, items, async () => (isWhole ? items : this.#readAll(list, context, next)));
-    const views = this.#views[kind];
-    const view = viewKey(context.caller);
-    if (isWhole) views.set(view, { names: new Map(), readAt: performance.now() });
-    const names = views.get(view)?.names;
-    for (const item of items) names?.set(item.shown, item);
+    if (isFirst) await this.#learn(pins, kind, isWhole ? items : await this.#readAll(kind, context, next));
+    await this.#compare(pins, kind, items, async () => (isWhole ? items : this.#readAll(kind, context, next)));
     const shown = new Set(items.filter((item) => isApproved(pins, kind, item)).map((item) => item.listed));
     const all = result[list.field];
     return Array.isArray(all) ? { ...result, [list.field]: all.filter((item) => shown.has(item as Fields)) } : result;
   }
 
   /** Approves or holds the lists of servers that were never seen. */
-  async #learn(pins: Pins, kind: PinKind, items: readonly Item[]): Promise<void> {
+  async #learn(pins: Pins, kind: PinKind, items: readonly PinnedItem[]): Promise<void> {
     await this.#change(pins, () => {
       // Another gateway may have been faster.
       const found = items.filter(({ server }) => isUnknown(pins, server, kind));
@@ -161,12 +209,13 @@ class Pinner {
     });
   }
 
-  async #readAll(list: List, context: Context, next: Handler): Promise<readonly Item[]> {
+  async #readAll(kind: ListedKind, context: Context, next: Handler): Promise<readonly PinnedItem[]> {
+    const list = LISTS[kind];
     const silent = backgroundContext(context, context.signal);
     const fetch = (cursor: string | undefined): Promise<Result> =>
       next({ method: list.method, params: cursor === undefined ? {} : { cursor } }, silent);
-    const all: Item[] = [];
-    for await (const { page } of walkPages(list.field, fetch)) all.push(...this.#itemsOf(page, list));
+    const all: PinnedItem[] = [];
+    for await (const { page } of walkPages(list.field, fetch)) all.push(...this.#itemsOf(page, kind));
     return all;
   }
 
@@ -174,15 +223,16 @@ class Pinner {
   async #compare(
     pins: Pins,
     kind: PinKind,
-    items: readonly Item[],
-    readAll: () => Promise<readonly Item[]>,
+    items: readonly PinnedItem[],
+    readAll: () => Promise<readonly PinnedItem[]>,
   ): Promise<void> {
-    const differs = ({ server, own, definition }: Item): boolean => {
+    const differs = ({ server, own, definition }: PinnedItem): boolean => {
       const { approved, held } = pins.find(server, kind, own) ?? {};
       const now = pinned(definition).digest;
       return approved?.digest === now ? held !== undefined : held?.digest !== now;
     };
     const changed = items.filter(differs);
+    for (const { listed } of items) this.#compared.add(listed);
     await (changed.length === 0 ? undefined : this.#writeDown(pins, kind, changed, readAll));
     for (const item of items) if (!isApproved(pins, kind, item)) this.#report(pins, kind, item);
   }
@@ -190,8 +240,8 @@ class Pinner {
   async #writeDown(
     pins: Pins,
     kind: PinKind,
-    changed: readonly Item[],
-    readAll: () => Promise<readonly Item[]>,
+    changed: readonly PinnedItem[],
+    readAll: () => Promise<readonly PinnedItem[]>,
   ): Promise<void> {
     const isCrowded = (server: string): boolean => pins.newItems(server, kind).length + changed.length > MAX_NEW_ITEMS;
     const crowded = [...new Set(changed.map(({ server }) => server))].filter(isCrowded);
@@ -212,58 +262,12 @@ class Pinner {
     });
   }
 
-  #use(kind: ListedKind, name: string, request: Request, context: Context, next: Handler): Promise<Result> {
-    const item = this.#views[kind].get(viewKey(context.caller))?.names.get(name);
-    const isKnown = item !== undefined && this.#opened !== undefined && isUsable(this.#opened, kind, item);
-    return isKnown ? next(request, context) : this.#check(item, kind, name, request, context, next);
-  }
-
-  async #check(
-    known: Owner | undefined,
-    kind: ListedKind,
-    name: string,
-    request: Request,
-    context: Context,
-    next: Handler,
-  ): Promise<Result> {
-    const pins = await this.#get();
-    const item = known ?? (await this.#find(kind, name, context, next));
-    // It may have been approved since the file was read.
-    if (item !== undefined && !isUsable(pins, kind, item)) await this.#refresh(pins);
-    if (item === undefined || !isUsable(pins, kind, item)) throw heldError(pins, kind, name, item);
-    return next(request, context);
-  }
-
-  /** Reads the list: the server may have changed since the last start, and a client may remember its tools. */
-  async #find(kind: ListedKind, name: string, context: Context, next: Handler): Promise<Owner | undefined> {
-    const views = this.#views[kind];
-    const view = viewKey(context.caller);
-    const known = views.get(view);
-    if (known !== undefined && performance.now() - known.readAt < REREAD_MS) return undefined;
-    const items = await this.#readAll(LISTS[kind], context, next);
-    const pins = await this.#open();
-    if (items.some(({ server }) => isUnknown(pins, server, kind))) await this.#learn(pins, kind, items);
-    await this.#compare(pins, kind, items, async () => items);
-    const names = new Map(items.map((item) => [item.shown, item]));
-    views.set(view, { names, readAt: performance.now() });
-    return names.get(name);
-  }
-
-  /** A list that has changed is compared before the next call. */
-  #watch(context: Context): Context {
-    const notify: Context["notify"] = (notification) => {
-      if (notification.method.endsWith("/list_changed")) this.#views = noViews();
-      context.notify(notification);
-    };
-    return copyContext(context, { notify });
-  }
-
   async #discover(server: string, answer: Promise<Result>): Promise<Result> {
     const result = await answer;
     const { instructions } = result;
     if (typeof instructions !== "string") return result;
     const pins = await this.#open();
-    const item = { server, own: INSTRUCTIONS, shown: INSTRUCTIONS, listed: {}, definition: { instructions } };
+    const item = { server, own: INSTRUCTIONS, listed: {}, definition: { instructions } };
     if (isUnknown(pins, server, "server")) await this.#learn(pins, "server", [item]);
     await this.#compare(pins, "server", [item], async () => [item]);
     if (isApproved(pins, "server", item)) return result;
@@ -305,15 +309,26 @@ class Pinner {
   }
 
   /** Of several items with one name, only the first: it would be approved for all of them. */
-  #itemsOf(result: Result, list: List): readonly Item[] {
-    const items = new Map<string, Item>();
-    mapItems(result, list, (item, name) => {
-      const owner = this.#ownerOf(item, name);
-      const definition = definitionOf(item, list.key, owner.own);
-      if (!items.has(name)) items.set(name, { ...owner, shown: name, listed: item, definition });
-      return item;
-    });
+  #itemsOf(result: Result, kind: ListedKind): readonly PinnedItem[] {
+    const { field, key } = LISTS[kind];
+    const listed: unknown = result[field];
+    const items = new Map<string, PinnedItem>();
+    for (const definition of Array.isArray(listed) ? (listed as readonly unknown[]) : []) {
+      const name = isObject(definition) ? definition[key] : undefined;
+      if (!isObject(definition) || typeof name !== "string" || items.has(name)) continue;
+      items.set(name, this.#itemOf(definition, kind, name));
+    }
     return [...items.values()];
+  }
+
+  #itemOf(listed: Fields, kind: ListedKind, name: string): PinnedItem {
+    let item = this.#items.get(listed);
+    if (item === undefined) {
+      const owner = this.#ownerOf(listed, name);
+      item = { ...owner, listed, definition: definitionOf(listed, LISTS[kind].key, owner.own) };
+      this.#items.set(listed, item);
+    }
+    return item;
   }
 
   /** The server of an item, and its name there. */
@@ -328,7 +343,7 @@ class Pinner {
   }
 
   /** Once for each item and process. */
-  #report(pins: Pins, kind: PinKind, { server, own }: Item): void {
+  #report(pins: Pins, kind: PinKind, { server, own }: PinnedItem): void {
     const key = JSON.stringify([server, kind, own]);
     if (this.#reported.get(key) !== undefined) return;
     this.#reported.set(key, true);
@@ -351,35 +366,10 @@ interface Owner {
   readonly own: string;
 }
 
-interface Item extends Owner {
-  /** The name that callers see. */
-  readonly shown: string;
+interface PinnedItem extends Owner {
   /** As it is in the list. */
   readonly listed: Fields;
   readonly definition: Definition;
-}
-
-interface View {
-  readonly names: Map<string, Owner>;
-  readonly readAt: number;
-}
-
-/** By the key of the caller's view. */
-function noViews(): Record<ListedKind, BoundedMap<string, View>> {
-  const create = (): BoundedMap<string, View> => new BoundedMap(MAX_VIEWS);
-  return { tools: create(), prompts: create(), templates: create() };
-}
-
-/** The item that a request uses. Resources are not pinned, only their templates. */
-function usedItem({ method, params }: Request): { readonly kind: ListedKind; readonly name: string } | undefined {
-  if (method === "completion/complete") {
-    const ref = readRef(params["ref"]);
-    return ref && { kind: ref.capability === "prompts" ? "prompts" : "templates", name: ref.name };
-  }
-  const naming = NAMING_PARAMS.get(method);
-  const name = naming && params[naming.param];
-  if (naming === undefined || naming.capability === "resources" || typeof name !== "string") return undefined;
-  return { kind: naming.capability, name };
 }
 
 /** Whether no list of this kind was ever seen of a server. */
@@ -387,23 +377,17 @@ function isUnknown(pins: Pins, server: string, kind: PinKind): boolean {
   return pins.servers.get(server)?.known.includes(kind) !== true;
 }
 
-function isApproved(pins: Pins, kind: PinKind, { server, own, definition }: Item): boolean {
+function isApproved(pins: Pins, kind: PinKind, { server, own, definition }: PinnedItem): boolean {
   return pins.find(server, kind, own)?.approved?.digest === pinned(definition).digest;
 }
 
-/** Whether an item was approved, and was still the same when its list was last read. */
-function isUsable(pins: Pins, kind: PinKind, { server, own }: Owner): boolean {
-  const found = pins.find(server, kind, own);
-  return found?.approved !== undefined && found.held === undefined;
-}
-
-function heldError(pins: Pins, kind: PinKind, name: string, item: Owner | undefined): McpError {
+function heldError(pins: Pins | undefined, kind: PinKind, name: string, item: Owner | undefined): McpError {
   if (item === undefined) {
     const message = `The ${NOUNS[kind]} ${name} is in no list, so it is not approved`;
     return McpError.of("access_denied", message, { middlewareName: "pin", name });
   }
   const { server, own } = item;
-  const isChanged = pins.find(server, kind, own)?.approved !== undefined;
+  const isChanged = pins?.find(server, kind, own)?.approved !== undefined;
   const why = isChanged ? "has changed since it was approved" : "is new, and not approved yet";
   const advice = `to compare and approve it, run: catenary pins ${server}/${own}`;
   return McpError.of("access_denied", `The ${NOUNS[kind]} ${name} ${why}; ${advice}`, {

@@ -11,7 +11,8 @@ import { isObject } from "../../core/values.ts";
 import { count, func, ms, type OptionsOf } from "../../core/fields.ts";
 import { jsonLength } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { notFound } from "../result-items.ts";
+import type { Layer } from "../driver.ts";
+import { notFound } from "../named-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 
 const OPTIONS = {
@@ -67,10 +68,10 @@ export const shape: DefinedMiddleware<[options?: ShapeOptions]> = define({
   name: "shape",
   summary: "Cuts huge results of tools, and keeps each whole for a while. The tool read-result reads the rest.",
   options: OPTIONS,
-  middleware: createShape,
+  layer: createShape,
 });
 
-function createShape(options: ShapeOptions): Middleware {
+function createShape(options: ShapeOptions): Layer {
   const { maxChars = MAX_CHARS, keepMs = KEEP_MS, keepBytes = KEEP_BYTES, summarize } = options;
   const kept = new KeptResults(keepMs, keepBytes);
   const cut = (result: Result, request: Request, context: Context): Result | Promise<Result> => {
@@ -93,9 +94,6 @@ function createShape(options: ShapeOptions): Middleware {
   const middleware: Middleware = function shape(request, context, next) {
     const { method, params } = request;
     if (method === "tools/call") return call(request, context, next);
-    if (method === "tools/list") {
-      return next(request, context).then((result) => addTool(result, params["cursor"] === undefined));
-    }
     if (method === "subscriptions/listen") {
       const notify: Context["notify"] = (notification) => context.notify(cutTask(notification, context));
       return next(request, copyContext(context, { notify }));
@@ -117,14 +115,12 @@ function createShape(options: ShapeOptions): Middleware {
     }
     if (method === "server/discover") return next(request, context).then(withResources);
     if (method === "resources/list") return next(request, context).catch(emptyList("resources"));
-    if (method === "resources/templates/list") {
-      const withTemplate = (result: Result): Result => (params["cursor"] === undefined ? addTemplate(result) : result);
-      return next(request, context).catch(emptyList("resourceTemplates")).then(withTemplate);
-    }
+    if (method === "resources/templates/list") return next(request, context).catch(emptyList("resourceTemplates"));
     return next(request, context);
   };
   middleware.close = () => kept.clear();
-  return middleware;
+  const added = { tools: [TOOL], templates: [TEMPLATE] };
+  return { transform: { kinds: new Set(), added, item: (item) => item }, middleware };
 }
 
 /** A server without resources has some now. */
@@ -138,18 +134,6 @@ function emptyList(field: string): (error: unknown) => Result {
     if (isMethodNotFound(error)) return { resultType: "complete", [field]: [] };
     throw error;
   };
-}
-
-function addTemplate(result: Result): Result {
-  const { resourceTemplates: listed } = result;
-  return { ...result, resourceTemplates: [...(Array.isArray(listed) ? (listed as unknown[]) : []), TEMPLATE] };
-}
-
-/** A tool of the server that has this name cannot be called. */
-function addTool(result: Result, isFirst: boolean): Result {
-  const listed: readonly unknown[] = Array.isArray(result["tools"]) ? result["tools"] : [];
-  const others = listed.filter((tool) => !isObject(tool) || tool["name"] !== READ_RESULT);
-  return { ...result, tools: isFirst ? [...others, TOOL] : others };
 }
 
 /** Answers a call of `read-result`. A mistake is a result, so that the model can read it. */

@@ -1,0 +1,308 @@
+// The catalogue: what the callers of a view see, as items. An item is a tool, prompt, resource or template with the name
+// that callers use, the name at its upstream, and its definition. A catalogue is fed by the lists that callers get, or
+// read for them when a name is unknown, and dropped when a list has changed. Callers may see different tools under the
+// same name, so nothing that was learned from the list of one caller is used for another.
+
+import { abortable } from "../core/async.ts";
+import { BoundedMap } from "../core/collections.ts";
+import type { CalledItem, Caller, Context, Handler, Result } from "../core/handler.ts";
+import { isObject } from "../core/values.ts";
+import { LISTS, OWN_NAMES, UPSTREAM, type ListKind } from "../protocol/lists.ts";
+import { factOf, type ToolFact } from "../protocol/tool-facts.ts";
+import { walkPages } from "../protocol/walk-pages.ts";
+
+/** An item as a server lists it. */
+export type Definition = { readonly [field: string]: unknown };
+
+export type ItemKind = CalledItem["kind"];
+
+/** What an item has. Only `kind` and `name` must be given. */
+interface ItemFields {
+  readonly kind: ItemKind;
+  readonly name: string;
+  readonly upstream: string | undefined;
+  /** Its names at the upstreams, the nearest first. There are several if upstreams are gateways. */
+  readonly ownNames: readonly string[];
+  /** These names, and some with the name of the upstream as a prefix, for rules that hide an item by any of them. */
+  readonly otherNames: readonly string[];
+  readonly definition: Definition | undefined;
+  /** Where a router sends requests that name it. Only that router reads it. */
+  readonly route: unknown;
+  /** Whether an upstream has it. Otherwise it is only a name that a caller has sent. */
+  readonly isKnown: boolean;
+  /** The item as it was before `changedBy` changed it. */
+  readonly inner: Item | undefined;
+  readonly changedBy: object | undefined;
+  /** The transform that hides it, here or further inside. */
+  readonly hiddenBy: object | undefined;
+  /** Why its definition could not be read. */
+  readonly failure: Error | undefined;
+  /** Until when its definition counts, on the clock of `performance`. */
+  readonly until: number;
+}
+
+/** One entry of a catalogue, at one place in a chain. */
+export class Item implements CalledItem, ItemFields {
+  readonly kind: ItemKind;
+  readonly name: string;
+  readonly upstream: string | undefined;
+  readonly ownNames: readonly string[];
+  readonly otherNames: readonly string[];
+  readonly definition: Definition | undefined;
+  readonly route: unknown;
+  readonly isKnown: boolean;
+  inner: Item | undefined;
+  changedBy: object | undefined;
+  readonly hiddenBy: object | undefined;
+  readonly failure: Error | undefined;
+  readonly until: number;
+
+  constructor(fields: Partial<ItemFields> & Pick<ItemFields, "kind" | "name">) {
+    this.kind = fields.kind;
+    this.name = fields.name;
+    this.upstream = fields.upstream;
+    this.ownNames = fields.ownNames ?? NO_NAMES;
+    this.otherNames = fields.otherNames ?? NO_NAMES;
+    this.definition = fields.definition;
+    this.route = fields.route;
+    this.isKnown = fields.isKnown ?? false;
+    this.inner = fields.inner;
+    this.changedBy = fields.changedBy;
+    this.hiddenBy = fields.hiddenBy;
+    this.failure = fields.failure;
+    this.until = fields.until ?? Infinity;
+  }
+
+  /** An item of a list. Its `_meta` says of which upstream it is, and its names there. */
+  static listed(kind: ListKind, name: string, definition: Definition): Item {
+    return new Item({ kind, name, definition, isKnown: true, ...originOf(definition, name) });
+  }
+
+  get ownName(): string {
+    return this.ownNames[0] ?? this.name;
+  }
+
+  /** What the definition of a tool says about calls of it. */
+  get facts(): ToolFact | undefined {
+    const { definition } = this;
+    if (this.kind !== "tools" || definition === undefined) return undefined;
+    let facts = knownFacts.get(definition);
+    if (facts === undefined) knownFacts.set(definition, (facts = factOf(definition, true)));
+    return facts;
+  }
+
+  /** The item with another name or definition. Its definition has the new name. */
+  change(changes: { readonly name?: string; readonly definition?: Definition | undefined }): Item {
+    const { name = this.name, definition = this.definition } = changes;
+    const isListed = definition !== undefined && name !== this.name && this.kind !== "tasks";
+    return changed(this, { name, definition: isListed ? { ...definition, [LISTS[this.kind].key]: name } : definition });
+  }
+
+  /** Says which transform has made it of another item. */
+  setOrigin(transform: object, inner: Item): this {
+    this.changedBy = transform;
+    this.inner = inner;
+    return this;
+  }
+
+  /** The item outside of a transform that hides it from callers that use this name. `failure`: why, if not by a rule. */
+  hide(transform: object, name: string, failure?: Error): Item {
+    return changed(this, { name, failure, inner: this, changedBy: transform, hiddenBy: transform });
+  }
+
+  /** The same item, now that its definition is known. */
+  withDefinition(definition: Definition, until?: number): Item {
+    const origin = this.isKnown ? undefined : originOf(definition, this.name);
+    return changed(this, { ...origin, definition, isKnown: true, until: until ?? this.until });
+  }
+
+  /** The same item, which is in no list. */
+  withoutDefinition(): Item {
+    return this.definition === undefined ? this : changed(this, { definition: undefined });
+  }
+
+  withFailure(failure: Error): Item {
+    return changed(this, { failure });
+  }
+}
+
+function changed(item: ItemFields, changes: Partial<ItemFields>): Item {
+  return new Item({ ...item, ...changes });
+}
+
+/** By definition, so that they are worked out once for each list. */
+const knownFacts = new WeakMap<Definition, ToolFact>();
+
+const NO_NAMES: readonly string[] = [];
+
+/** The upstream and the names of an item there, from what a router has written into its `_meta`. */
+function originOf({ _meta: meta }: Definition, name: string): Partial<ItemFields> {
+  const { [OWN_NAMES]: listed, [UPSTREAM]: upstream } = isObject(meta) ? meta : {};
+  const ownNames: readonly string[] = Array.isArray(listed)
+    ? listed.filter((one) => typeof one === "string")
+    : NO_NAMES;
+  if (typeof upstream !== "string") return { ownNames, otherNames: ownNames };
+  return { ownNames, upstream, otherNames: [...ownNames, `${upstream}_${ownNames[0] ?? name}`] };
+}
+
+/** What a router or a gateway knows about the names that its callers use. */
+export interface ItemSource {
+  /** The item that a name leads to; one that is not known if nothing has the name. Never throws or rejects. */
+  find(kind: ItemKind, name: string, context: Context): Item | Promise<Item>;
+  /** Another number when names may lead elsewhere. */
+  version(caller: Caller): number;
+}
+
+const MAX_VIEWS = 1_000;
+/** If a list has more items than this, the oldest are forgotten. */
+const MAX_ITEMS = 10_000;
+/** After this long, a list is read again: a caller without a subscription is not notified of changes. */
+const MAX_AGE_MS = 60_000;
+/** How soon a list may be read again for an unknown name. Otherwise each call of an invented name would read it. */
+const REREAD_MS = 10_000;
+/** How many times in a row a list is read if it keeps changing. */
+const MAX_READS = 5;
+
+/** One list of one view. */
+interface KnownList {
+  /** By name. */
+  readonly definitions: Map<string, Definition>;
+  /** The arrays that were learned, so that a list that has not changed costs nothing. */
+  learned: WeakSet<object>;
+  readonly since: number;
+  /** When it was last read to its end. */
+  readAt: number;
+  reading: Promise<void> | undefined;
+  failure: Error | undefined;
+}
+
+/** The definitions in the lists at one place of a chain, by the view of the caller. */
+export class Catalogue {
+  readonly #onChanged: () => void;
+  #views = new BoundedMap<string, Partial<Record<ListKind, KnownList>>>(MAX_VIEWS);
+
+  /** `onChanged` is called when something was learned or forgotten. */
+  constructor(onChanged: () => void) {
+    this.#onChanged = onChanged;
+  }
+
+  /** What the last list says about an item, without reading it. */
+  get(kind: ListKind, name: string, caller: Caller): Definition | undefined {
+    return this.#views.get(viewKey(caller))?.[kind]?.definitions.get(name);
+  }
+
+  /**
+   * Reads the list with `read` if the item is unknown or was listed long ago. Undefined if it is not listed. Throws if the
+   * list cannot be read.
+   */
+  async find(kind: ListKind, name: string, context: Context, read: Handler): Promise<Definition | undefined> {
+    let list = this.#fresh(kind, context.caller);
+    for (let attempts = 0; attempts < MAX_READS; attempts += 1) {
+      if (list.definitions.has(name) || performance.now() - list.readAt <= REREAD_MS) break;
+      await this.#read(list, kind, context, read);
+      // If the list has changed meanwhile, it is read again: a decision about an old definition could be wrong.
+      const current = this.#fresh(kind, context.caller);
+      if (current === list) break;
+      list = current;
+    }
+    const found = list.definitions.get(name);
+    if (found === undefined && list.failure !== undefined) throw list.failure;
+    return found;
+  }
+
+  /** Until when the list counts, on the clock of `performance`. */
+  freshUntil(kind: ListKind, caller: Caller): number {
+    return (this.#views.get(viewKey(caller))?.[kind]?.since ?? -Infinity) + MAX_AGE_MS;
+  }
+
+  /** Remembers a page of a list that this caller gets. `isWhole`: whether it is the whole list. */
+  learn(kind: ListKind, page: Result, caller: Caller, isWhole: boolean): void {
+    const list = this.#fresh(kind, caller);
+    if (isWhole && !list.learned.has(page[LISTS[kind].field] as object)) list.definitions.clear();
+    this.#learn(list, kind, page);
+  }
+
+  /** Reads the list of the caller again. A failure is ignored: what is known stays. */
+  async refresh(kind: ListKind, context: Context, read: Handler): Promise<void> {
+    await this.#read(this.#fresh(kind, context.caller), kind, context, read);
+  }
+
+  forget(): void {
+    this.#onChanged();
+    this.#views = new BoundedMap(MAX_VIEWS);
+  }
+
+  #fresh(kind: ListKind, caller: Caller): KnownList {
+    const key = viewKey(caller);
+    let lists = this.#views.get(key);
+    if (lists === undefined) this.#views.set(key, (lists = {}));
+    const now = performance.now();
+    const known = lists[kind];
+    if (known !== undefined && now - known.since < MAX_AGE_MS) return known;
+    return (lists[kind] = {
+      definitions: new Map(),
+      learned: new WeakSet(),
+      since: now,
+      readAt: -Infinity,
+      reading: undefined,
+      failure: undefined,
+    });
+  }
+
+  #learn(list: KnownList, kind: ListKind, page: Result): void {
+    const { field, key } = LISTS[kind];
+    const items: unknown = page[field];
+    if (!Array.isArray(items) || list.learned.has(items)) return;
+    list.learned.add(items);
+    this.#onChanged();
+    for (const item of items as readonly unknown[]) {
+      const name = isObject(item) ? item[key] : undefined;
+      if (isObject(item) && typeof name === "string") list.definitions.set(name, item);
+    }
+    for (const oldest of list.definitions.keys()) {
+      if (list.definitions.size <= MAX_ITEMS) return;
+      list.definitions.delete(oldest);
+    }
+  }
+
+  /** Reads the whole list, once for all who wait, so the caller's signal ends only its own wait. */
+  #read(list: KnownList, kind: ListKind, context: Context, read: Handler): Promise<void> {
+    list.reading ??= this.#readAll(list, kind, context, read).then(
+      () => {
+        list.failure = undefined;
+        list.readAt = performance.now();
+        list.reading = undefined;
+      },
+      (error: unknown) => {
+        list.failure = error as Error;
+        list.reading = undefined;
+      },
+    );
+    return abortable(context.signal, list.reading);
+  }
+
+  async #readAll(list: KnownList, kind: ListKind, context: Context, read: Handler): Promise<void> {
+    const { method, field } = LISTS[kind];
+    const silent: Context = { ...context, signal: new AbortController().signal, notify: () => undefined };
+    const fetch = (cursor: string | undefined): Promise<Result> =>
+      read({ method, params: cursor === undefined ? {} : { cursor } }, silent);
+    const pages: Result[] = [];
+    for await (const { page } of walkPages(field, fetch)) pages.push(page);
+    list.definitions.clear();
+    list.learned = new WeakSet();
+    for (const page of pages) this.#learn(list, kind, page);
+  }
+}
+
+/** The last caller and its key: the next request is often of the same one. */
+let last: { readonly caller: Caller; readonly key: string } | undefined;
+
+/** The same for callers that certainly see the same: one client with the same identity at the same endpoint. */
+export function viewKey(caller: Caller): string {
+  if (last?.caller === caller) return last.key;
+  const { key, principal, endpoint, part, scopes, claims } = caller;
+  if (principal === undefined && endpoint === undefined && part === undefined) return key;
+  // Keys of callers do not begin with a bracket.
+  last = { caller, key: JSON.stringify([key, principal, endpoint, part, scopes, claims]) };
+  return last.key;
+}

@@ -1,0 +1,155 @@
+// Gives tools, prompts and resources other names and descriptions. A new name belongs to the renamed item, even if that
+// is not there. Another tool or prompt with this name is shown with the name of its upstream and a checksum; another
+// resource is hidden.
+
+import { object, stringMap, type OptionsOf } from "../../core/fields.ts";
+import { checksum, type ListCapability, LIST_CAPABILITIES } from "../../protocol/lists.ts";
+import type { Item } from "../catalogue.ts";
+import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
+import { kindsOf, type Transform } from "../driver.ts";
+import { capabilityOf } from "../named-items.ts";
+import { withChecksum } from "../router/names.ts";
+import { VALID_NAME } from "../router/shown-names.ts";
+
+const OPTIONS = {
+  tools: stringMap("Maps the upstream's names to new names."),
+  prompts: stringMap("Maps the upstream's names to new names."),
+  resources: stringMap("Maps the upstream's URIs to new URIs. Both may end with `*`."),
+  descriptions: object("Maps the names that callers see to new descriptions.", {
+    tools: stringMap("The descriptions of tools, by name."),
+    prompts: stringMap("The descriptions of prompts, by name."),
+    resources: stringMap("The descriptions of resources, by URI."),
+  }),
+};
+
+/** Options of `rename()`. */
+export type RenameOptions = OptionsOf<typeof OPTIONS>;
+
+interface Renames {
+  readonly names: NameMap;
+  readonly descriptions: ReadonlyMap<string, string>;
+}
+
+/**
+ * Gives tools, prompts and resources other names and descriptions.
+ *
+ * @example
+ * rename({ tools: { read_graph: "memories" }, descriptions: { tools: { memories: "Reads all memories" } } })
+ */
+export const rename: DefinedMiddleware<[options: RenameOptions]> = define({
+  name: "rename",
+  summary: "Gives tools, prompts and resources other names and descriptions.",
+  options: OPTIONS,
+  transform: createRename,
+});
+
+function createRename(options: RenameOptions, { error }: DefinitionPlace): Transform {
+  const of = (capability: ListCapability): Renames => ({
+    names: new NameMap(options[capability], capability, capability === "resources", error),
+    descriptions: new Map(Object.entries(options.descriptions?.[capability] ?? {})),
+  });
+  const renames = { tools: of("tools"), prompts: of("prompts"), resources: of("resources") };
+  const uris = renames.resources.names;
+  return {
+    kinds: kindsOf(
+      LIST_CAPABILITIES.filter((one) => !renames[one].names.isEmpty || renames[one].descriptions.size > 0),
+    ),
+    item: (item) => renamed(item, renames[capabilityOf(item.kind)]),
+    innerName: (kind, name) => renames[capabilityOf(kind)].names.own(name),
+    ...(!uris.isEmpty && { outerUri: (uri) => uris.shown(uri) }),
+  };
+}
+
+function renamed(item: Item, { names, descriptions }: Renames): Item | undefined {
+  const inner = item.name;
+  const isTaken = names.isTaken(inner);
+  if (isTaken && (capabilityOf(item.kind) === "resources" || names.displaced(inner) !== undefined)) return undefined;
+  const name = isTaken ? displacedName(inner, item.upstream) : names.shown(inner);
+  const description = descriptions.get(name);
+  if (name === inner && description === undefined) return item;
+  const isDescribed = description !== undefined && item.definition !== undefined;
+  return item.change({ name, definition: isDescribed ? { ...item.definition, description } : item.definition });
+}
+
+/** What the checksum of a displaced item is made of. It depends only on the name, so that it leads back to it. */
+const summed = (name: string): string => `rename ${name}`;
+
+/** The name of an item whose own name was given to another. */
+function displacedName(name: string, upstream: string | undefined): string {
+  return withChecksum(upstream === undefined ? name : `${upstream}_${name}`, summed(name));
+}
+
+/**
+ * Maps the upstream's own names to the names shown to callers, and back. Callers cannot use the upstream's name
+ * of a renamed item, but another item may get that name. URIs can be renamed by prefix: `file:///*` to `notes:///*`.
+ */
+class NameMap {
+  readonly #shown: ReadonlyMap<string, string>;
+  readonly #own = new Map<string, string>();
+  readonly #prefixes: readonly (readonly [own: string, shown: string])[];
+  /** New names by the checksum with which another item of this name is shown. */
+  readonly #displaced = new Map<string, string>();
+
+  constructor(
+    names: Readonly<Record<string, string>> = {},
+    option: string,
+    allowsPrefixes: boolean,
+    error: DefinitionPlace["error"],
+  ) {
+    const pairs = Object.entries(names);
+    const isPrefix = ([own, shown]: readonly [string, string]): boolean => {
+      const stars = [own, shown].filter((name) => name.endsWith("*")).length;
+      if (allowsPrefixes && stars === 1) {
+        throw error(`${option}.${own}`, "must end with `*` on both sides, or on neither");
+      }
+      return allowsPrefixes && stars === 2;
+    };
+    const prefixes = pairs.filter(isPrefix);
+    this.#prefixes = prefixes.map(([own, shown]) => [own.slice(0, -1), shown.slice(0, -1)]);
+    this.#shown = new Map(pairs.filter((pair) => !prefixes.includes(pair)));
+    for (const [own, shown] of pairs) {
+      const other = pairs.find((pair) => pair[0] !== own && pair[1] === shown)?.[0];
+      if (other !== undefined) {
+        throw error(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
+      }
+    }
+    for (const [own, shown] of this.#shown) {
+      this.#own.set(shown, own);
+      if (allowsPrefixes) continue;
+      if (!VALID_NAME.test(shown)) {
+        throw error(`${option}.${own}`, "must become 1 to 64 letters, digits, _ and -: model APIs refuse others");
+      }
+      if (!this.#shown.has(shown)) this.#displaced.set(checksum(summed(shown)), shown);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#shown.size === 0 && this.#prefixes.length === 0;
+  }
+
+  shown(own: string): string {
+    const name = this.#shown.get(own);
+    if (name !== undefined) return name;
+    const found = this.#prefixes.find(([prefix]) => own.startsWith(prefix));
+    return found === undefined ? own : found[1] + own.slice(found[0].length);
+  }
+
+  /** The upstream's own name; undefined if no item is shown under this name. */
+  own(shown: string): string | undefined {
+    const name = this.#own.get(shown) ?? this.displaced(shown);
+    if (name !== undefined) return name;
+    const found = this.#prefixes.find(([, prefix]) => shown.startsWith(prefix));
+    const own = found === undefined ? shown : found[0] + shown.slice(found[1].length);
+    return this.shown(own) === shown ? own : undefined;
+  }
+
+  /** The own name of an item that is shown under this name because another item was renamed to its own. */
+  displaced(shown: string): string | undefined {
+    return shown.at(-8) === "-" ? this.#displaced.get(shown.slice(-7)) : undefined;
+  }
+
+  /** Whether this item keeps its name, but another item is renamed to the same name. */
+  isTaken(own: string): boolean {
+    return this.shown(own) === own && this.own(own) !== own;
+  }
+}
