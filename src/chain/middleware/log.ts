@@ -141,14 +141,13 @@ function summaryOf({ error, errorKind }: ObservedCall): [Severity, string, strin
   return ["error", "the thrown value is not an Error"];
 }
 
-function formatText({ time, level, method, name, upstream, outcome, error, ms, caller, ...more }: Entry): string {
+function formatText(entry: Entry): string {
+  const { time, level, method, name, upstream, outcome, error, ms, caller, run, arguments: args } = entry;
+  const what = name === undefined ? method : `${method} ${name}`;
   const where = upstream === undefined ? "" : ` (${upstream})`;
-  const what = `${name === undefined ? method : `${method} ${name}`}${where}`;
   const how = error === undefined ? outcome : `${outcome} (${error})`;
-  const who = caller === undefined ? "" : `, for ${caller}`;
-  const run = more.run === undefined ? "" : `, run ${more.run}`;
-  const args = more.arguments === undefined ? "" : `, arguments ${more.arguments}`;
-  return `${time} ${level} ${what}: ${how}, ${ms} ms${who}${run}${args}`;
+  const who = `${caller === undefined ? "" : `, for ${caller}`}${run === undefined ? "" : `, run ${run}`}`;
+  return `${time} ${level} ${what}${where}: ${how}, ${ms} ms${who}${args === undefined ? "" : `, arguments ${args}`}`;
 }
 
 function writeToStderr(line: string): void {
