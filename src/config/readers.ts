@@ -248,6 +248,7 @@ function readerWithoutDescription({ schema = {}, expected = "", fields, forms, i
       : arrayOf(readerWithoutDescription({ ...ANY, schema: items }), expected);
   }
   if (type === "string") return isPath === true ? path : nonEmptyString;
+  if (type === "object") return recordOf(nonEmptyString, "an object of strings");
   if (type === "boolean") return flag;
   const { minimum, maximum } = schema as Bounds;
   if (type === "number" && minimum === 0 && maximum === MAX_MS) return milliseconds;

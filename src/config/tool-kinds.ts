@@ -2,8 +2,8 @@
 // programs, and HTTP APIs that an OpenAPI document describes. The folders that do the work are loaded when such an entry is used.
 
 import { basename } from "node:path";
-import type { OpenApiOptions } from "../openapi/index.ts";
-import type { ProgramsOptions } from "../programs/index.ts";
+import { OPENAPI, type OpenApiOptions } from "../openapi/options.ts";
+import { PROGRAMS, type ProgramsOptions } from "../programs/options.ts";
 import { cwd, defineKind, env, headers, inheritEnv, isHttpUrl, type UpstreamKind } from "./kinds.ts";
 import * as read from "./readers.ts";
 
@@ -40,8 +40,12 @@ const programNames = read.arrayOf(programName, `an array of programs, such as ${
 
 const exitCode = read.numberIn({ type: "integer", minimum: 0, maximum: 255 }, "an exit code from 0 to 255");
 
+const { programs: _names, name: _name, ...PROGRAM_FIELDS } = PROGRAMS;
+const { document: _document, name: _title, ...API_FIELDS } = OPENAPI;
+
 export const programs: UpstreamKind = defineKind(
   {
+    ...read.readersOf(PROGRAM_FIELDS),
     programs: read
       .reader({ ...programNames.schema, minItems: 1 }, (cursor) => {
         const given = programNames(cursor);
@@ -51,23 +55,14 @@ export const programs: UpstreamKind = defineKind(
       .describe(
         "Command-line programs to offer as tools, one each: names on the PATH, or paths relative to this file. Their options are read from --help.",
       ),
-    descriptions: read
-      .recordOf(read.nonEmptyString, 'an object of strings, such as {"git": "Runs git in the project"}')
-      .describe("Descriptions of the tools, by program. Default: what the help of the program says."),
     include: patterns("git log --oneline"),
     exclude: patterns("git push*"),
-    extraOptions: read.flag.describe(
-      "Whether callers may give options that the help of the program does not list. Default: false.",
-    ),
     okExitCodes: read
       .recordOf(
         read.arrayOf(exitCode, "an array of exit codes, such as [1]"),
         'an object of arrays, such as {"grep": [1]}',
       )
-      .describe('Exit codes other than 0 that are no failure, by program, such as {"grep": [1]}. Default: none.'),
-    maxOutputBytes: read.positiveInteger.describe(
-      "How many bytes of the output of a program are kept, for each of stdout and stderr: its beginning and its end. Default: 100000.",
-    ),
+      .describe(PROGRAMS.okExitCodes.description),
     // These are described in upstreams.ts, since every entry may have them.
     timeoutMs: read.timeoutIn(read.milliseconds),
     inheritEnv,
@@ -130,6 +125,7 @@ const secrets = read.recordOf(read.nonEmptyString, 'an object of strings, such a
 
 export const openapi: UpstreamKind = defineKind(
   {
+    ...read.readersOf(API_FIELDS),
     openapi: documentSource.describe(
       "An OpenAPI document (3.0 or 3.1, JSON or YAML) whose operations become tools: a path relative to this file, or a URL.",
     ),
@@ -140,7 +136,7 @@ export const openapi: UpstreamKind = defineKind(
         "write one that begins with https:// or http://, without a user name, password or query",
         "^https?://|\\$\\{",
       )
-      .describe("Where the API is. Default: the first server of the document."),
+      .describe(OPENAPI.baseUrl.description),
     include: patterns("GET /pets*"),
     exclude: patterns("DELETE *"),
     headers: headers.describe("Headers to send with every HTTP request."),
@@ -148,10 +144,6 @@ export const openapi: UpstreamKind = defineKind(
     auth: secrets.describe(
       "The credentials by the names of the document's security schemes, such as ${API_KEY}; for basic authentication, user:password.",
     ),
-    outputSchemas: read.flag.describe(
-      "Whether tools have the schemas of responses. A response that does not fit is an error then. Default: false.",
-    ),
-    maxResponseBytes: read.positiveInteger.describe("How many bytes a response of the API may have. Default: 1000000."),
     // Described in upstreams.ts, since every entry may have it.
     timeoutMs: read.timeoutIn(read.milliseconds),
   },

@@ -39,12 +39,14 @@ export function field<const Description extends string, Type>(
   return { description, schema: schema && described(schema, description), check };
 }
 
+const MILLISECONDS = `a number of milliseconds above 0, at most ${MAX_DELAY_MS}`;
+
 /** A duration in milliseconds. */
 export function ms<const Description extends string>(description: Description): Field<Description, number> {
   return field(
     description,
     { type: "number", exclusiveMinimum: 0, maximum: MAX_DELAY_MS },
-    `a number of milliseconds above 0, at most ${MAX_DELAY_MS}`,
+    MILLISECONDS,
     (value): value is number => typeof value === "number" && value > 0 && value <= MAX_DELAY_MS,
     shown,
   );
@@ -81,12 +83,15 @@ export function number<const Description extends string>(
   };
 }
 
-/** A duration in milliseconds, or 0. */
+/** A duration in milliseconds, or 0. Unless it is bounded, it may be longer than a timer can wait. */
 export function msOrZero<const Description extends string>(
   description: Description,
-  expected: string = "a number of milliseconds; 0 means never",
+  range: "bounded" | "unbounded" = "unbounded",
 ): Field<Description, number> {
-  const fits = (value: unknown): value is number => typeof value === "number" && value >= 0;
+  const isBounded = range === "bounded";
+  const expected = isBounded ? MILLISECONDS : "a number of milliseconds; 0 means never";
+  const fits = (value: unknown): value is number =>
+    typeof value === "number" && value >= 0 && (!isBounded || value <= MAX_DELAY_MS);
   return field(description, { type: "number", minimum: 0, maximum: MAX_DELAY_MS }, expected, fits, shown);
 }
 
@@ -281,7 +286,7 @@ export function refine<Description extends string, Type>(
   };
 }
 
-/** A field that must be set. `what` says what for. */
+/** A field that must be set. `what` completes the error; if it is empty, the error is that of the field. */
 export function required<Description extends string, Type>(
   what: string,
   of: Field<Description, Type>,

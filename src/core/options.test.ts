@@ -1,7 +1,7 @@
-// Unknown options with the nearest name, and readers of option values.
+// Unknown options with the nearest name.
 
 import { describe, expect, it } from "vitest";
-import { checkOptions, didYouMean, kindOf, nearest, OptionError, OptionReader } from "./options.ts";
+import { checkOptions, didYouMean, kindOf, nearest } from "./options.ts";
 
 const NAMES = ["timeoutMs", "maxTimeoutMs", "revision"];
 
@@ -42,35 +42,5 @@ describe("checkOptions", () => {
     expect(() => checkOptions("f()", given, known)).toThrow(
       new TypeError(`f(): the options must be an object, not ${kindOf(given)}`),
     );
-  });
-});
-
-describe("OptionReader", () => {
-  const read = (given: object): OptionReader => new OptionReader("f()", given, Object.keys(given));
-
-  it("returns valid values, and undefined for absent ones", () => {
-    const reader = new OptionReader("f()", { ms: 5, count: 2, list: ["a"], map: { a: "b" } }, [
-      ..."ms count list map none".split(" "),
-    ]);
-    expect(reader.ms("ms")).toBe(5);
-    expect(reader.count("count")).toBe(2);
-    expect(reader.strings("list")).toEqual(["a"]);
-    expect(reader.stringMap("map")).toEqual(new Map([["a", "b"]]));
-    expect(reader.ms("none")).toBeUndefined();
-    expect(reader.choice("none", ["x"])).toBeUndefined();
-    expect(reader.function("none")).toBeUndefined();
-  });
-
-  it("names the owner, the option and the rule", () => {
-    expect(() => read({ a: 0 }).ms("a")).toThrow(
-      "f(): `a` must be a number of milliseconds above 0, at most 2147483647, not 0",
-    );
-    expect(() => read({ a: 1.5 }).count("a")).toThrow("f(): `a` must be a whole number above 0, not 1.5");
-    expect(() => read({ a: "z" }).choice("a", ["x", "y"])).toThrow('f(): `a` must be "x" or "y", not "z"');
-    expect(() => read({ a: [""] }).strings("a")).toThrow("f(): `a` must be an array of non-empty strings");
-    expect(() => read({ a: { b: 1 } }).stringMap("a")).toThrow("f(): `a.b` must be a non-empty string, not 1");
-    expect(() => read({ a: 1 }).function("a")).toThrow("f(): `a` must be a function, so only code can set it, not 1");
-    expect(() => read({ a: { bc: 1 } }).inner("a", ["b"])).toThrow("f(): `a.bc` is not an option; did you mean");
-    expect(() => new OptionReader("f()", { b: 1 }, ["a"])).toThrow(OptionError);
   });
 });

@@ -1,7 +1,6 @@
 // Checks the options of public functions. An unknown option throws an error that suggests the nearest name, since a
 // misspelt option that is ignored is hard to notice.
 
-import { MAX_DELAY_MS } from "./async.ts";
 import { isObject } from "./values.ts";
 
 const MAX_NAME_LENGTH = 100;
@@ -194,7 +193,7 @@ export function checkFields<Of extends Fields>(given: unknown, fields: Of, place
     );
   }
   for (const [name, { required: what, check }] of Object.entries(fields)) {
-    if (given[name] !== undefined) check(given[name], place.at(name));
+    if (given[name] !== undefined || what === "") check(given[name], place.at(name));
     else if (what !== undefined) throw place.at(name).error(`is required: ${what}`);
   }
   return given as OptionsOf<Of>;
@@ -217,138 +216,6 @@ export function objectSchema(fields: Fields): OptionSchema {
     ...(needed.length > 0 && { required: needed }),
     additionalProperties: false,
   };
-}
-
-/** Reads options one by one and throws an OptionError that names the owner and the option. */
-export class OptionReader {
-  readonly #owner: string;
-  readonly #path: string;
-  readonly #given: { readonly [name: string]: unknown };
-
-  /** `alternative` is what may be given instead of an object, such as "a number, or ". */
-  constructor(owner: string, given: unknown, names: readonly string[], path: string = "", alternative: string = "") {
-    this.#owner = owner;
-    this.#path = path;
-    this.#given = isObject(given) ? given : {};
-    if (given !== undefined && !isObject(given)) {
-      throw this.error("", `must be ${alternative}an object with ${quoted(names)}`);
-    }
-    const unknown = Object.keys(this.#given).find((name) => !names.includes(name));
-    if (unknown !== undefined) throw this.error(unknown, `is not an option; ${didYouMean(unknown, names)}`);
-  }
-
-  error(option: string, problem: string): OptionError {
-    const path = [this.#path, option].filter((part) => part !== "").join(".");
-    return new OptionError(this.#owner, path, problem);
-  }
-
-  ms(name: string): number | undefined {
-    const rule = `must be a number of milliseconds above 0, at most ${MAX_DELAY_MS}`;
-    return this.#number(name, (value) => value > 0 && value <= MAX_DELAY_MS, rule);
-  }
-
-  count(name: string, min: 0 | 1 = 1): number | undefined {
-    const rule = min === 0 ? "must be a whole number, or 0" : "must be a whole number above 0";
-    return this.#number(name, (value) => Number.isInteger(value) && value >= min, rule);
-  }
-
-  choice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
-    const value = this.#given[name];
-    if (value === undefined || choices.includes(value as Choice)) return value as Choice | undefined;
-    const all = choices.map((one) => JSON.stringify(one)).join(", ");
-    throw this.error(name, `must be ${all.replace(/, (?=[^,]*$)/, " or ")}${shown(value)}`);
-  }
-
-  boolean(name: string): boolean | undefined {
-    const value = this.#given[name];
-    if (value === undefined || typeof value === "boolean") return value;
-    throw this.error(name, `must be true or false${shown(value)}`);
-  }
-
-  string(name: string): string | undefined {
-    const value = this.#given[name];
-    if (value === undefined || (typeof value === "string" && value !== "")) return value;
-    throw this.error(name, `must be a non-empty string${shown(value)}`);
-  }
-
-  strings(name: string): readonly string[] | undefined {
-    const value = this.#given[name];
-    if (value === undefined) return undefined;
-    if (Array.isArray(value) && value.every((one) => typeof one === "string" && one !== "")) {
-      return value as readonly string[];
-    }
-    throw this.error(name, `must be an array of non-empty strings${shown(value)}`);
-  }
-
-  /** An object whose values are non-empty strings. */
-  stringMap(name: string): ReadonlyMap<string, string> {
-    const value = this.#given[name];
-    if (value === undefined) return new Map();
-    if (!isObject(value)) throw this.error(name, `must be an object of strings${shown(value)}`);
-    for (const [key, text] of Object.entries(value)) {
-      if (typeof text !== "string" || text === "" || key === "") {
-        throw this.error(`${name}.${key}`, `must be a non-empty string${shown(text)}`);
-      }
-    }
-    return new Map(Object.entries(value) as [string, string][]);
-  }
-
-  /** Any object. */
-  object(name: string): { readonly [key: string]: unknown } | undefined {
-    const value = this.#given[name];
-    if (value === undefined || isObject(value)) return value;
-    throw this.error(name, `must be an object${shown(value)}`);
-  }
-
-  function(name: string): unknown {
-    const value = this.#given[name];
-    if (value === undefined || typeof value === "function") return value;
-    throw this.error(name, `must be a function, so only code can set it${shown(value)}`);
-  }
-
-  /** The unchecked value. */
-  any(name: string): unknown {
-    return this.#given[name];
-  }
-
-  /** Options within an option. */
-  inner(name: string, names: readonly string[]): OptionReader {
-    const value = this.#given[name];
-    if (value !== undefined && !isObject(value)) {
-      throw this.error(name, `must be an object with ${quoted(names)}${shown(value)}`);
-    }
-    return new OptionReader(this.#owner, value, names, [this.#path, name].filter((part) => part !== "").join("."));
-  }
-
-  /** An array of options within an option; empty if it is absent. */
-  innerList(name: string, names: readonly string[]): readonly OptionReader[] {
-    const value = this.#given[name] ?? [];
-    if (!Array.isArray(value)) throw this.error(name, `must be an array of objects${shown(value)}`);
-    const items = new OptionReader(
-      this.#owner,
-      Object.fromEntries(value.entries()),
-      value.map((_item, index) => String(index)),
-      [this.#path, name].filter((part) => part !== "").join("."),
-    );
-    return value.map((item, index) => {
-      if (!isObject(item)) throw items.error(String(index), `must be an object with ${quoted(names)}${shown(item)}`);
-      return items.inner(String(index), names);
-    });
-  }
-
-  /** An object of any names, whose values have these options. */
-  entries(name: string, names: readonly string[]): readonly (readonly [string, OptionReader])[] {
-    const keys = Object.keys(this.object(name) ?? {});
-    const all = this.inner(name, keys);
-    return keys.map((key) => [key, all.inner(key, names)]);
-  }
-
-  #number(name: string, fits: (value: number) => boolean, rule: string): number | undefined {
-    const value = this.#given[name];
-    if (value === undefined) return undefined;
-    if (typeof value === "number" && fits(value)) return value;
-    throw this.error(name, `${rule}${shown(value)}`);
-  }
 }
 
 /** Quotes the value if it is short. A long string is more likely to be a secret. */

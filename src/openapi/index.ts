@@ -7,7 +7,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { withTimeout } from "../core/async.ts";
 import { ConnectionError, UserError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
-import { checkOptions, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
+import { checkFields, OptionPlace } from "../core/options.ts";
 import { firstChars, hiderOf } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { followSameOrigin, type HttpResponse, type Requester } from "../http/client/requester.ts";
@@ -18,42 +18,13 @@ import { printProblem } from "../core/listeners.ts";
 import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/returned-types.ts";
-import { attempt, isUrl } from "./document.ts";
+import { attempt } from "./document.ts";
 import { loadOperations } from "./load.ts";
 import { isJsonType, type Operation } from "./operation.ts";
+import { OPENAPI, type OpenApiOptions } from "./options.ts";
 import { type Api, type Arguments, toHttpRequest } from "./request.ts";
 
-/** Options of `openapi()`. */
-export interface OpenApiOptions {
-  /** The document: the path of a file, a URL, or an object. OpenAPI 3.0 or 3.1, JSON or YAML. */
-  readonly document: string | Readonly<Record<string, unknown>>;
-  /** Where the API is. Default: the first server of the document. */
-  readonly baseUrl?: string | undefined;
-  /** The name of the server. Default: the title of the document is its title. */
-  readonly name?: string | undefined;
-  /**
-   * The operations that become tools: patterns of tool names, of a method and path, or of a tag. Default: all.
-   *
-   * @example
-   * include: ["list_*", "GET /pets/*", "tag:store"]
-   */
-  readonly include?: readonly string[] | undefined;
-  /** Operations that do not become tools, even if `include` has them. */
-  readonly exclude?: readonly string[] | undefined;
-  /** Headers to send with every request. Callers cannot change them. */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  /**
-   * The credentials by the names of the document's security schemes: a token, a key, or for basic authentication
-   * `user:password`. Sent only with operations that ask for them.
-   */
-  readonly auth?: Readonly<Record<string, string>> | undefined;
-  /** Whether tools have the schemas of responses. A response that does not fit is an error then. Default: false. */
-  readonly outputSchemas?: boolean | undefined;
-  /** Milliseconds after which a request fails; 0: never. Default: 30000. */
-  readonly timeoutMs?: number | undefined;
-  /** How many bytes a response may have. Default: 1000000. */
-  readonly maxResponseBytes?: number | undefined;
-}
+export type { OpenApiOptions } from "./options.ts";
 
 /** A server with a tool for each operation. */
 export interface OpenApi extends Handler {
@@ -61,10 +32,6 @@ export interface OpenApi extends Handler {
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
-
-const OPTION_NAMES: OptionNames<OpenApiOptions> = optionNames(
-  "document baseUrl name include exclude headers auth outputSchemas timeoutMs maxResponseBytes",
-);
 
 const TIMEOUT_MS = 30_000;
 const MAX_RESPONSE_BYTES = 1_000_000;
@@ -78,7 +45,7 @@ const MAX_ERROR_LENGTH = 4_000;
  * await serve(openapi({ document: "./shop.yaml", auth: { token: process.env.SHOP_TOKEN } }));
  */
 export function openapi(options: OpenApiOptions): OpenApi {
-  check(options);
+  checkFields(options, OPENAPI, new OptionPlace("openapi()"));
   const server = createServer({
     name: options.name ?? "catenary-openapi",
     version: "1",
@@ -100,40 +67,6 @@ export function openapi(options: OpenApiOptions): OpenApi {
     },
     end: async () => requester?.close(),
   });
-}
-
-/** Throws a TypeError for an invalid option. No error quotes a header or a credential. */
-function check(options: OpenApiOptions): void {
-  const owner = "openapi()";
-  checkOptions(owner, options, OPTION_NAMES);
-  const read = new OptionReader(owner, options, Object.keys(options));
-  const { document, baseUrl, headers = {}, auth = {} } = options;
-  if (!(typeof document === "string" && document !== "") && !isObject(document)) {
-    throw read.error("document", "must be the path of a file, a URL or an object");
-  }
-  for (const name of ["include", "exclude"]) read.strings(name);
-  if (baseUrl !== undefined && !isBaseUrl(baseUrl)) {
-    throw read.error("baseUrl", "must be a URL that begins with https:// or http://, without a user name or a query");
-  }
-  for (const [name, map] of Object.entries({ headers, auth })) {
-    if (!isObject(map) || !Object.values(map).every((value) => typeof value === "string")) {
-      throw read.error(name, "must be an object of strings");
-    }
-  }
-  if (options.timeoutMs !== 0) read.ms("timeoutMs");
-  read.count("maxResponseBytes");
-  if (options.outputSchemas !== undefined && typeof options.outputSchemas !== "boolean") {
-    throw read.error("outputSchemas", "must be true or false");
-  }
-  if (options.name !== undefined && (typeof options.name !== "string" || options.name.trim() === "")) {
-    throw read.error("name", "must be a non-empty string");
-  }
-}
-
-function isBaseUrl(text: unknown): boolean {
-  if (typeof text !== "string" || !isUrl(text) || !URL.canParse(text)) return false;
-  const { username, password, search, hash } = new URL(text);
-  return `${username}${password}${search}${hash}` === "";
 }
 
 async function registerAll(

@@ -8,10 +8,10 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { forwardAbort, MAX_DELAY_MS } from "../core/async.ts";
 import { ConnectionError, UserError } from "../core/errors.ts";
 import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
-import { checkOptions, optionNames, OptionReader, type OptionNames } from "../core/options.ts";
+import { checkFields, OptionPlace } from "../core/options.ts";
 import { OutputReports, type ProgressListener } from "../core/text.ts";
 import { readPieces } from "../core/turn-budget.ts";
-import { defined, errorMessage, isObject } from "../core/values.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import { startChild, type ChildOptions, type Exit } from "../process/child.ts";
 import { findSpawnProblem, type InheritEnv } from "../process/program.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -21,48 +21,9 @@ import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/returned-types.ts";
 import { inputSchema, refusal, toProgramArguments, type ProgramArguments } from "./arguments.ts";
 import { parseHelp, type ProgramHelp } from "./help.ts";
+import { PROGRAMS, type ProgramsOptions } from "./options.ts";
 
-/** Options of `programs()`. */
-export interface ProgramsOptions {
-  /** The programs, by name (looked up on the PATH) or path. Each is one tool, with the name of the program. */
-  readonly programs: readonly string[];
-  /** The name of the server. */
-  readonly name?: string | undefined;
-  /** Descriptions of tools, by program. Default: what the help of the program says. */
-  readonly descriptions?: Readonly<Record<string, string>> | undefined;
-  /** The folder that the programs run in. Default: that of this process. */
-  readonly cwd?: string | undefined;
-  /** Environment variables for the programs, added to those that they inherit. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  /**
-   * Which variables of our environment the programs get. `false`, the default: those that most programs need, such as
-   * PATH and HOME. `true`: all but our own secrets. An array: those of `false`, and those of these names, with `*`.
-   */
-  readonly inheritEnv?: boolean | readonly string[] | undefined;
-  /**
-   * Patterns of the command lines that may be run. `*` matches any characters, so `git diff*` also allows
-   * `git difftool`. Default: all.
-   *
-   * @example
-   * include: ["git status", "git log --oneline -- *"]
-   */
-  readonly include?: readonly string[] | undefined;
-  /** Patterns of command lines that may not be run, even if `include` has them. */
-  readonly exclude?: readonly string[] | undefined;
-  /** Whether callers may give options that the help does not list. Default: false. */
-  readonly extraOptions?: boolean | undefined;
-  /**
-   * Exit codes other than 0 that are no failure, by program. Default: none.
-   *
-   * @example
-   * okExitCodes: { grep: [1], diff: [1] }
-   */
-  readonly okExitCodes?: Readonly<Record<string, readonly number[]>> | undefined;
-  /** Milliseconds after which a program is ended; 0: never. Default: 30000. */
-  readonly timeoutMs?: number | undefined;
-  /** How many bytes of its output are kept, for each of stdout and stderr: its beginning and its end. Default: 100000. */
-  readonly maxOutputBytes?: number | undefined;
-}
+export type { ProgramsOptions } from "./options.ts";
 
 /** A server with a tool for each program. Closing it ends the programs that run. */
 export interface Programs extends Handler {
@@ -71,10 +32,6 @@ export interface Programs extends Handler {
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
-
-const OPTION_NAMES: OptionNames<ProgramsOptions> = optionNames(
-  "programs name descriptions cwd env inheritEnv include exclude extraOptions okExitCodes timeoutMs maxOutputBytes",
-);
 
 const TIMEOUT_MS = 30_000;
 const MAX_OUTPUT_BYTES = 100_000;
@@ -123,41 +80,19 @@ interface Setup extends ProgramsOptions {
 
 /** Throws a TypeError for an invalid option. Returns the programs by the names of their tools. */
 function checkAll(options: ProgramsOptions): ReadonlyMap<string, string> {
-  const owner = "programs()";
-  checkOptions(owner, options, OPTION_NAMES);
-  const read = new OptionReader(owner, options, Object.keys(options));
-  const list = read.strings("programs") ?? [];
-  if (list.length === 0) throw read.error("programs", 'must name at least one program, such as ["git"]');
-  for (const name of ["include", "exclude"]) read.strings(name);
-  read.count("maxOutputBytes");
-  if (options.timeoutMs !== 0) read.ms("timeoutMs");
-  read.stringMap("descriptions");
-  for (const name of ["name", "cwd"] as const)
-    if (options[name] !== undefined && (typeof options[name] !== "string" || options[name].trim() === ""))
-      throw read.error(name, "must be a non-empty string");
-  if (options.extraOptions !== undefined && typeof options.extraOptions !== "boolean")
-    throw read.error("extraOptions", "must be true or false");
-  const { env } = options;
-  // The error does not quote the values, since they may be secret.
-  if (env !== undefined && !(isObject(env) && Object.values(env).every((value) => typeof value === "string")))
-    throw read.error("env", "must be an object of strings");
-  if (typeof options.inheritEnv !== "boolean") read.strings("inheritEnv");
+  const place = new OptionPlace("programs()");
+  const { programs: list, descriptions = {}, okExitCodes = {} } = checkFields(options, PROGRAMS, place);
   const tools = new Map<string, string>();
   for (const program of list) {
     const tool = toolName(program);
     const other = tools.get(tool);
-    if (other !== undefined) throw read.error("programs", `has ${other} and ${program}, which both become ${tool}`);
+    if (other !== undefined) throw place.at("programs").error(`has ${other} and ${program}, which both become ${tool}`);
     tools.set(tool, program);
   }
-  const codes = read.object("okExitCodes") ?? {};
-  for (const [name, given] of Object.entries(codes)) {
-    if (Array.isArray(given) && given.every((code) => Number.isInteger(code))) continue;
-    throw read.error(`okExitCodes.${name}`, "must be an array of exit codes, such as [1]");
-  }
-  for (const [option, map] of Object.entries({ descriptions: options.descriptions ?? {}, okExitCodes: codes })) {
+  for (const [option, map] of Object.entries({ descriptions, okExitCodes })) {
     for (const name of Object.keys(map)) {
       if (list.includes(name) || tools.has(name)) continue;
-      throw read.error(`${option}.${name}`, `is not one of the programs: ${list.join(", ")}`);
+      throw place.at(`${option}.${name}`).error(`is not one of the programs: ${list.join(", ")}`);
     }
   }
   return tools;

@@ -174,7 +174,7 @@ export function checkServer(options: unknown, hasMoreArguments: boolean): void {
   }
 }
 
-/** Not by an OptionReader, which most servers need not load. */
+/** Not by fields, which most servers need not load. */
 function checkCounts(owner: string, given: object, names: readonly string[], path: string): void {
   for (const name of names) {
     const value = (given as Readonly<Record<string, unknown>>)[name];
