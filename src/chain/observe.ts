@@ -8,6 +8,7 @@ import { copyContext, isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { boolean, func, type Field } from "../core/fields.ts";
 import type {
+  CalledItem,
   Caller,
   Context,
   Handler,
@@ -91,6 +92,11 @@ export class ObservedCall<State = unknown> implements Observer {
 
   get caller(): Caller {
     return this.context.caller;
+  }
+
+  /** The item that the request names. Undefined if it is not known at this place. */
+  get item(): CalledItem | undefined {
+    return this.context.item;
   }
 
   /** The tool, the prompt or the URI. A URI is without its query and user info, which may be secret. */
