@@ -239,7 +239,7 @@ export function readerOf<T>(field: Field<string, T>): Reader<T> {
 
 function readerWithoutDescription({ schema = {}, expected = "", fields, forms, isPath }: Field): Reader<unknown> {
   const { type, enum: choices, items } = schema as { type?: string; enum?: readonly string[]; items?: Schema };
-  if (fields !== undefined) return objectOf(readersOf(fields), "an object");
+  if (fields !== undefined) return objectOf(readersOf(fields), expected === "" ? "an object" : expected);
   if (forms !== undefined) return oneForm(forms.map(readerOf), expected);
   if (choices !== undefined) return oneOf(choices);
   if (type === "array") {

@@ -4,7 +4,7 @@
 
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
 import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
-import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
+import { UPSTREAM, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { findSpawnProblem } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { readBounded } from "../core/files.ts";
@@ -78,55 +78,24 @@ const SECTIONS = ["mcpServers", "servers"] as const;
 
 const revision = read.oneOf(REVISIONS.map(({ name }) => name));
 
+const { share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart } = UPSTREAM;
+
 const POLICY = {
-  share: read
-    .oneOf(SHARES)
-    .describe(
-      "Which callers share a session with the server. shared: all. per-session: each client session has its own. per-caller: each authenticated caller has its own. per-request: each request has its own. Default: all callers of one identity share one; if the server asks its clients (elicitation, sampling, roots), each client that can be asked has its own.",
-    ),
+  ...read.readersOf({ share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart }),
   // The schema does not list the revisions, so that a config for a later version is not marked as wrong.
   revision: read
     .reader({ type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$|\\$\\{" }, revision)
-    .describe("The protocol revision to use with the server, by its date. Default: negotiated."),
+    .describe(UPSTREAM.revision.description),
+  // These three concern other kinds of entries too.
   timeoutMs: read
     .timeoutIn(read.milliseconds)
     .describe(
       "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live, programs and openapi: milliseconds after which an evaluation, a program or a request is ended. Default: 30000.",
     ),
-  maxTimeoutMs: read.milliseconds.describe(
-    "Milliseconds after which a call fails even if it makes progress; 0: never. Default: 0.",
-  ),
-  startTimeoutMs: read.milliseconds.describe(
-    "Milliseconds that the server may take to start and to answer its first request. Default: 600000.",
-  ),
-  idleMs: read.milliseconds.describe(
-    "Milliseconds without a call after which a session ends; 0: never. Default: 30 minutes.",
-  ),
   maxSessions: read.positiveInteger.describe("Maximum open sessions with the server. Default: 100; 32 for live."),
-  remember: read.flag.describe(
-    "Whether to cache what a command offers, so that it can be listed without starting the command. Default: true.",
-  ),
   inheritEnv: inheritEnv.describe(
     "Which variables of the gateway's environment a command, a program or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
   ),
-  start: read.flag.describe(
-    "true: start the server with the gateway instead of with the first request. Has no effect with a share of per-session or per-request. Default: false.",
-  ),
-  restart: read
-    .objectOf(
-      {
-        maxFailures: read.positiveInteger.describe(
-          "After this many failures within the window, it is not restarted until the oldest is outside it. Default: 5.",
-        ),
-        windowMs: read.milliseconds.describe("The window in milliseconds. Default: 180000."),
-        firstMs: read.milliseconds.describe(
-          "Milliseconds before the first restart; each further delay is 1.6 times the previous one. Default: 1000.",
-        ),
-        maxMs: read.milliseconds.describe("The longest delay in milliseconds. Default: 60000."),
-      },
-      "an object, such as {maxFailures: 5, windowMs: 180000}",
-    )
-    .describe("How often and how soon a crashed command is restarted."),
 } as const satisfies Record<keyof UpstreamPolicy, read.Reader<unknown>>;
 
 export const POLICY_KEYS: readonly (keyof UpstreamPolicy)[] = Object.keys(POLICY) as (keyof UpstreamPolicy)[];

@@ -202,13 +202,14 @@ export function code<Type>(): Field<"", Type> {
   return field("", undefined, "", (_value): _value is Type => true);
 }
 
-/** Options within an option. */
+/** Options within an option. `expected` is for errors about a config. */
 export function object<const Description extends string, const Of extends Fields>(
   description: Description,
   fields: Of,
+  expected?: string,
 ): ObjectField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): OptionsOf<Of> => checkFields(value, fields, place);
-  return { description, schema: described(objectSchema(fields), description), fields, check };
+  return { description, schema: described(objectSchema(fields), description), expected, fields, check };
 }
 
 /** An array of objects with these fields. */

@@ -3,7 +3,23 @@
 import type { Command } from "../../client/command.ts";
 import type { ConnectOptions, Target } from "../../client/connect.ts";
 import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM, type Handler } from "../../core/handler.ts";
-import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
+import {
+  boolean,
+  choice,
+  code,
+  count,
+  either,
+  field,
+  msOrZero,
+  object,
+  path,
+  refine,
+  secretMap,
+  strings,
+  text,
+  type OptionsOf,
+} from "../../core/fields.ts";
+import { checkFields, checkOptions, kindOf, OptionPlace, optionNames, type OptionNames } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
 import { checkTransport, isTransportSource, type Transport } from "../../transport/transport.ts";
 
@@ -19,73 +35,87 @@ export const SHARES: readonly Share[] = ["shared", "per-session", "per-caller", 
 /** A URL, a program to start, a handler in this process, or a transport that is not started yet. */
 export type UpstreamTarget = Target;
 
+const RESTART = {
+  maxFailures: count(
+    "After this many failures within the window, it is not restarted until the oldest is outside it. Default: 5.",
+  ),
+  windowMs: msOrZero("The window in milliseconds. Default: 180000."),
+  firstMs: msOrZero(
+    "Milliseconds before the first restart; each further delay is 1.6 times the previous one. Default: 1000.",
+  ),
+  maxMs: msOrZero("The longest delay in milliseconds. Default: 60000."),
+};
+
 /** How often and how soon an upstream is restarted after failures. */
-export interface RestartOptions {
-  /** After this many failures within the window, restarts pause until the oldest is outside it. Default: 5. */
-  readonly maxFailures?: number | undefined;
-  /** The length of the window in milliseconds. Default: 3 minutes. */
-  readonly windowMs?: number | undefined;
-  /** The first pause in milliseconds. Each pause is about 1.6 times as long as the one before. Default: 1 s. */
-  readonly firstMs?: number | undefined;
-  /** The longest pause in milliseconds. Default: 60 s. */
-  readonly maxMs?: number | undefined;
-}
+export type RestartOptions = OptionsOf<typeof RESTART>;
+
+export const UPSTREAM = {
+  name: text("Its name in errors. Default: its command or URL."),
+  share: choice(
+    "Which callers share a session with the server. shared: all. per-session: each client session has its own. per-caller: each authenticated caller has its own. per-request: each request has its own. Default: all callers of one identity share one; if the server asks its clients (elicitation, sampling, roots), each client that can be asked has its own.",
+    SHARES,
+  ),
+  env: secretMap("Variables to add to the environment of a command."),
+  inheritEnv: either(
+    "Which variables of our environment a command inherits. false: those that most programs need, such as PATH and HOME. true: all but the secrets of Catenary. An array: those of false, and the variables of these names, in which `*` matches any characters. Default: false.",
+    boolean(""),
+    strings(""),
+  ),
+  cwd: path("The folder in which a command is started."),
+  // Only the format is checked: loading all revisions would slow down every program that creates a chain.
+  revision: field(
+    "The protocol revision to use with the server, by its date. Default: negotiated.",
+    { type: "string" },
+    "a date as a string: YYYY-MM-DD",
+    (value): value is string => typeof value === "string" && /^\d{4}-\d{2}-\d{2}$/.test(value),
+  ),
+  timeoutMs: msOrZero(
+    "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0, since the caller has a limit.",
+  ),
+  maxTimeoutMs: msOrZero("Milliseconds after which a call fails even if it makes progress; 0: never. Default: 0."),
+  startTimeoutMs: msOrZero(
+    "Milliseconds that the server may take to start and to answer its first request. Default: 600000.",
+  ),
+  idleMs: msOrZero("Milliseconds without a call after which a session ends; 0: never. Default: 30 minutes."),
+  restart: object(
+    "How often and how soon a crashed command is restarted.",
+    RESTART,
+    "an object, such as {maxFailures: 5, windowMs: 180000}",
+  ),
+  start: boolean(
+    "true: start the server with the gateway instead of with the first request. Has no effect with a share of per-session or per-request. Default: false.",
+  ),
+  remember: boolean(
+    "Whether to cache what a command offers, so that it can be listed without starting the command. Default: true.",
+  ),
+  maxSessions: count("Maximum open sessions with the server. Default: 100."),
+  /** For a URL: headers to send with every HTTP request. */
+  headers: code<NonNullable<ConnectOptions["headers"]>>(),
+  forwardHeaders: refine(
+    strings(
+      "For a URL: the names of HTTP headers of callers that are passed on. Callers whose values differ get separate sessions. `Authorization`, `Cookie` and protocol headers are refused. Default: none.",
+    ),
+    (names, place) => {
+      const wrong = names.find((name) => !isForwardable(name));
+      if (wrong !== undefined) throw place.error(`has ${JSON.stringify(wrong)}, which cannot be passed on`);
+    },
+  ),
+  /** For a URL: how to sign in. */
+  auth: code<NonNullable<ConnectOptions["auth"]>>(),
+  /** For a URL: sends HTTP requests, in place of Node. */
+  fetch: code<NonNullable<ConnectOptions["fetch"]>>(),
+  /** Limits on messages. */
+  limits: code<NonNullable<ConnectOptions["limits"]>>(),
+  /** Called when the status has changed. */
+  onState: code<(status: UpstreamStatus) => void>(),
+  /** Gets what a command writes to stderr. */
+  onStderr: code<NonNullable<ConnectOptions["onStderr"]>>(),
+  /** Gets lines of a command that are not messages. */
+  onNoise: code<NonNullable<ConnectOptions["onNoise"]>>(),
+};
 
 /** Options of `upstream()`. */
-export interface UpstreamOptions extends Pick<
-  ConnectOptions,
-  "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision"
-> {
-  /**
-   * For a URL: the names of HTTP headers of callers that are passed on. Callers whose values differ get separate
-   * sessions. `Authorization`, `Cookie` and protocol headers are refused. Default: none.
-   */
-  readonly forwardHeaders?: readonly string[] | undefined;
-  /** Its name in errors. Default: its command or URL. */
-  readonly name?: string | undefined;
-  /**
-   * Which callers share a session. Default: one session per principal; once the upstream has sent a request to a client
-   * (elicitation, sampling, roots), one per client that can answer.
-   */
-  readonly share?: Share | undefined;
-  /** Added to the environment of a command. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  /**
-   * Which variables of our environment a command inherits. `false`: those that most programs need, such as PATH and
-   * HOME. `true`: all but the secrets of Catenary. An array: those of `false`, and the variables of these names, in
-   * which `*` matches any characters. Default: false.
-   */
-  readonly inheritEnv?: boolean | readonly string[] | undefined;
-  /** The folder in which a command is started. */
-  readonly cwd?: string | undefined;
-  /** Milliseconds that a request may take without progress. Default: no limit, since the caller has one. */
-  readonly timeoutMs?: number | undefined;
-  /** Milliseconds that a request may take in all. Default: no limit. */
-  readonly maxTimeoutMs?: number | undefined;
-  /**
-   * Milliseconds that the upstream may take to start and answer the first request. Default: 10 minutes, of which a
-   * request waits for 60 s.
-   */
-  readonly startTimeoutMs?: number | undefined;
-  /**
-   * Milliseconds without a call after which a session is ended; 0 means never. Default: 30 minutes, but not while a
-   * caller with a session is connected.
-   */
-  readonly idleMs?: number | undefined;
-  /** How often and how soon a command is restarted after a failure. */
-  readonly restart?: RestartOptions | undefined;
-  /**
-   * Starts it at once instead of with the first request. Has no effect if `share` gives each session or request its own
-   * session. Default: false.
-   */
-  readonly start?: boolean | undefined;
-  /** Whether the lists of a command are cached on disk, so that they are shown without starting it. Default: true. */
-  readonly remember?: boolean | undefined;
-  /** The most sessions at the same time. Default: 100. */
-  readonly maxSessions?: number | undefined;
-  /** Called when the status has changed. */
-  readonly onState?: ((status: UpstreamStatus) => void) | undefined;
-}
+export type UpstreamOptions = OptionsOf<typeof UPSTREAM>;
 
 /**
  * `idle`: not started, or stopped because it was not used; the next request starts it. `starting`: it has not answered
@@ -134,63 +164,8 @@ export function inProcessStatus(target: Handler, isClosed: boolean): UpstreamSta
   };
 }
 
-// Typed against the options, so that a new option must be added here too.
-const OPTIONS = {
-  name: true,
-  share: true,
-  env: true,
-  inheritEnv: true,
-  cwd: true,
-  revision: true,
-  timeoutMs: true,
-  maxTimeoutMs: true,
-  startTimeoutMs: true,
-  idleMs: true,
-  restart: true,
-  start: true,
-  remember: true,
-  maxSessions: true,
-  headers: true,
-  forwardHeaders: true,
-  auth: true,
-  fetch: true,
-  limits: true,
-  onState: true,
-  onStderr: true,
-  onNoise: true,
-} as const satisfies Record<keyof UpstreamOptions, true>;
-
-const RESTART_OPTIONS = {
-  maxFailures: true,
-  windowMs: true,
-  firstMs: true,
-  maxMs: true,
-} as const satisfies Record<keyof RestartOptions, true>;
-
 export function checkUpstreamOptions(options: UpstreamOptions): void {
-  checkOptions("upstream()", options, OPTIONS);
-  const { share, revision, idleMs, maxSessions, restart, inheritEnv } = options;
-  if (restart !== undefined) checkOptions("upstream()", restart, RESTART_OPTIONS, "restart.");
-  if (share !== undefined && !SHARES.includes(share)) {
-    throw new TypeError(`upstream(): \`share\` must be one of ${SHARES.join(", ")}, not ${JSON.stringify(share)}`);
-  }
-  // Checks only the format: loading all revisions here would slow down every program that creates a chain.
-  if (revision !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(revision)) {
-    throw new TypeError("upstream(): `revision` must be a date as a string: YYYY-MM-DD");
-  }
-  if (idleMs !== undefined && !(idleMs >= 0)) {
-    throw new TypeError("upstream(): `idleMs` must be a number of milliseconds; 0 means never");
-  }
-  if (inheritEnv !== undefined && typeof inheritEnv !== "boolean" && !isNames(inheritEnv)) {
-    throw new TypeError("upstream(): `inheritEnv` must be true, false, or an array of names of variables");
-  }
-  const wrong = (options.forwardHeaders ?? []).find((name) => !isForwardable(name));
-  if (wrong !== undefined) {
-    throw new TypeError(`upstream(): \`forwardHeaders\`: ${JSON.stringify(wrong)} cannot be passed on`);
-  }
-  if (maxSessions !== undefined && !(maxSessions > 0)) {
-    throw new TypeError("upstream(): `maxSessions` must be a number above 0");
-  }
+  checkFields(options, UPSTREAM, new OptionPlace("upstream()"));
 }
 
 /** Headers that belong to one connection or to the protocol. */
@@ -216,10 +191,6 @@ export function forwardedHeaders(
 ): Record<string, string> {
   const wanted = names.map((name) => name.toLowerCase()).filter((name) => headers[name] !== undefined);
   return Object.fromEntries(wanted.map((name) => [name, headers[name] ?? ""]));
-}
-
-function isNames(value: unknown): boolean {
-  return Array.isArray(value) && value.every((name) => typeof name === "string");
 }
 
 const COMMAND_OPTIONS: OptionNames<Command> = optionNames("command args env inheritEnv cwd");
