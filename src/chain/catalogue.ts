@@ -21,6 +21,8 @@ interface ItemFields {
   readonly kind: ItemKind;
   readonly name: string;
   readonly upstream: string | undefined;
+  /** The upstream, and those behind it if it is a gateway: `team`, `team.notes`. */
+  readonly upstreams: readonly string[];
   /** Its names at the upstreams, the nearest first. There are several if upstreams are gateways. */
   readonly ownNames: readonly string[];
   /** These names, and some with the name of the upstream as a prefix, for rules that hide an item by any of them. */
@@ -46,6 +48,7 @@ export class Item implements CalledItem, ItemFields {
   readonly kind: ItemKind;
   readonly name: string;
   readonly upstream: string | undefined;
+  readonly upstreams: readonly string[];
   readonly ownNames: readonly string[];
   readonly otherNames: readonly string[];
   readonly definition: Definition | undefined;
@@ -61,6 +64,7 @@ export class Item implements CalledItem, ItemFields {
     this.kind = fields.kind;
     this.name = fields.name;
     this.upstream = fields.upstream;
+    this.upstreams = fields.upstreams ?? NO_NAMES;
     this.ownNames = fields.ownNames ?? NO_NAMES;
     this.otherNames = fields.otherNames ?? NO_NAMES;
     this.definition = fields.definition;
@@ -145,6 +149,14 @@ function originOf({ _meta: meta }: Definition, name: string): Partial<ItemFields
   return { ownNames, upstream, otherNames: [...ownNames, `${upstream}_${ownNames[0] ?? name}`] };
 }
 
+/** What is known about the tool that a request calls. Throws if its list could not be read. */
+export function calledTool({ item }: Context): ToolFact | undefined {
+  // A tool that is hidden further inside is in no list here.
+  if (!(item instanceof Item) || item.hiddenBy !== undefined) return undefined;
+  if (item.failure !== undefined) throw item.failure;
+  return item.facts;
+}
+
 /** What a router or a gateway knows about the names that its callers use. */
 export interface ItemSource {
   /** The item that a name leads to; one that is not known if nothing has the name. Never throws or rejects. */
@@ -178,13 +190,9 @@ interface KnownList {
 
 /** The definitions in the lists at one place of a chain, by the view of the caller. */
 export class Catalogue {
-  readonly #onChanged: () => void;
+  /** Another number when something was learned or forgotten. */
+  version = 0;
   #views = new BoundedMap<string, Partial<Record<ListKind, KnownList>>>(MAX_VIEWS);
-
-  /** `onChanged` is called when something was learned or forgotten. */
-  constructor(onChanged: () => void) {
-    this.#onChanged = onChanged;
-  }
 
   /** What the last list says about an item, without reading it. */
   get(kind: ListKind, name: string, caller: Caller): Definition | undefined {
@@ -228,7 +236,7 @@ export class Catalogue {
   }
 
   forget(): void {
-    this.#onChanged();
+    this.version += 1;
     this.#views = new BoundedMap(MAX_VIEWS);
   }
 
@@ -254,7 +262,7 @@ export class Catalogue {
     const items: unknown = page[field];
     if (!Array.isArray(items) || list.learned.has(items)) return;
     list.learned.add(items);
-    this.#onChanged();
+    this.version += 1;
     for (const item of items as readonly unknown[]) {
       const name = isObject(item) ? item[key] : undefined;
       if (isObject(item) && typeof name === "string") list.definitions.set(name, item);

@@ -8,7 +8,7 @@ import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { Item, type ItemKind, type ItemSource } from "./catalogue.ts";
-import type { ItemHandler } from "./driver.ts";
+import type { ItemHandler } from "./layer.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
 import { checkNamingOptions, createNaming, type NamingOptions, type SelectPart } from "./router/naming.ts";
 import { ShownNames } from "./router/shown-names.ts";

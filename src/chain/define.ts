@@ -12,7 +12,8 @@ import {
   type OptionSchema,
 } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
-import { layered, type Layer, type Transform } from "./driver.ts";
+import { layered } from "./driver.ts";
+import type { Layer, Transform } from "./layer.ts";
 
 /** Where a middleware is created. */
 export interface Place {

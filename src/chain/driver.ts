@@ -4,78 +4,23 @@
 // upstreams, then inside out through the transforms. What does not come out under the same name is not found.
 
 import { copyContext } from "../core/cancel.ts";
-import { BoundedMap } from "../core/collections.ts";
-import type { Caller, Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
+import type { Caller, Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { errorIn, withMiddleware, type ChainEntry } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
-import { CACHEABLE, LISTS, type ListCapability, type ListKind } from "../protocol/lists.ts";
-import { Catalogue, Item, viewKey, type Definition, type ItemKind, type ItemSource } from "./catalogue.ts";
+import { CACHEABLE, LISTS, type ListKind } from "../protocol/lists.ts";
+import { Item, viewKey, type Definition, type ItemKind, type ItemSource } from "./catalogue.ts";
+import type { ItemHandler, Layer, LayeredMiddleware, Transform, TransformView } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
+import { createSegments, type KnownItems, type Segment } from "./segments.ts";
 import { capabilityOf, isNamedIn, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
 import { LISTS_BY_METHOD, mapResultUris, type KindOfList } from "./result-items.ts";
 
-/** What a transform may look at beside the item. */
-export interface TransformView {
-  readonly caller: Caller;
-  readonly context: Context;
-  /** What is inside of the transform. */
-  readonly next: Handler;
-}
-
-/** Changes or hides items. Transforms apply in the order of the chain, the innermost first. */
-export interface Transform {
-  /** The kinds of items that it changes or hides. */
-  readonly kinds: ReadonlySet<ItemKind>;
-  /** The item as callers see it outside of the transform; undefined if they do not see it. */
-  readonly item: (item: Item, view: TransformView) => Item | undefined | Promise<Item | undefined>;
-  /** If it changes names: the name inside of it. Undefined if no item can have the name. */
-  readonly innerName?: (kind: ItemKind, name: string) => string | undefined;
-  /** If it changes URIs: the URI outside of it, for those in results. */
-  readonly outerUri?: (uri: string) => string;
-  /** Items of its own. Others with their names are hidden. Its middleware answers requests that name them. */
-  readonly added?: { readonly [Kind in ListKind]?: readonly Definition[] };
-  /** Whether its middleware answers list requests, so that the driver must not change them again. */
-  readonly answersLists?: boolean;
-  /** Whether the definition of the item must be known. Then lists are read for it. Default: no. */
-  readonly needs?: (kind: ItemKind, name: string) => boolean;
-  /** Whether it hides items by rules about names, so that errors must not list other names. */
-  readonly hides?: boolean;
-  /** The error for a hidden item. Default: that for one that does not exist. */
-  readonly refuse?: (item: Item, view: TransformView) => McpError;
-  /** Whether its answers depend on the caller. */
-  readonly dependsOnCaller?: boolean;
-  /** Whether its answers may be promises, and others the next time, so that it is asked for every request. */
-  readonly isLive?: boolean;
-}
-
-/** The kinds of items that capabilities announce. */
-export function kindsOf(capabilities: readonly ListCapability[]): ReadonlySet<ItemKind> {
-  return new Set(capabilities.flatMap((one): ItemKind[] => (one === "resources" ? ["resources", "templates"] : [one])));
-}
-
-/** What a built-in middleware is to the driver. Middleware without this may do anything to lists and names. */
-export interface Layer {
-  readonly transform?: Transform | undefined;
-  /** What acts around requests. */
-  readonly middleware?: Middleware | undefined;
-  /** Whether the middleware needs the definition of an item. If it is there, definitions in lists are remembered. */
-  readonly needs?: ((kind: ItemKind, name: string) => boolean) | undefined;
-  /** Whether it requests lists itself. */
-  readonly readsLists?: boolean;
-}
-
-/** Middleware that tells the driver what it is. */
-export type LayeredMiddleware = Middleware & { layer?: Layer };
-
-/** A handler that knows what the names of its callers lead to: a router, or a gateway. */
-export type ItemHandler = Handler & { readonly items?: ItemSource | undefined };
-
 /** Makes middleware of a transform, of a middleware, or of both. It also works outside of a chain. */
 export function layered(name: string, layer: Layer): LayeredMiddleware {
-  const memory = new DriverMemory();
+  const segments = createSegments([layer]);
   const middleware: LayeredMiddleware = (request, context, next) =>
-    new Driver([{ name, middleware }], next, memory).run(request, context);
+    new Driver([{ name, middleware }], next, segments).run(request, context);
   const acting = layer.middleware;
   middleware.layer = layer;
   if (acting?.close !== undefined) middleware.close = () => acting.close?.();
@@ -88,46 +33,23 @@ export function transformed(transform: Transform, handler: ItemHandler): Handler
   return new Driver([{ name: "", middleware: layered("", { transform }) }], handler).run;
 }
 
-/** The entries up to one that may change lists, or reads them. Their transforms are applied to a list in one step. */
-interface Segment {
-  readonly start: number;
-  /** The index after the last entry. */
-  readonly end: number;
-  /** The innermost first. */
-  readonly transforms: readonly { readonly transform: Transform; readonly at: number }[];
-  readonly dependsOnCaller: boolean;
-  readonly isLive: boolean;
-  /** Whether definitions in passing lists are remembered. */
-  readonly remembers: boolean;
-  readonly catalogue: Catalogue;
-  /** Transformed lists by the arrays they were made of. */
-  readonly lists: WeakMap<object, readonly unknown[]>;
-  /** Names that were followed from its outside, by view. */
-  readonly views: BoundedMap<string, KnownItems>;
-}
-
-/** Names that were followed for one view, by kind. */
-interface KnownItems {
-  readonly version: number;
-  readonly items: Map<ItemKind, Map<string, Item>>;
-}
-
-const MAX_VIEWS = 1_000;
 const MAX_ITEMS = 10_000;
 
-/** What a driver remembers. A middleware outside of a chain has a new driver for each request, and one memory. */
-class DriverMemory {
-  version = 0;
-  readonly segments: Segment[] = [];
+type Followed = Item | Promise<Item>;
+
+function layerOf({ middleware }: ChainEntry): Layer | undefined {
+  return (middleware as LayeredMiddleware).layer;
 }
 
-type Followed = Item | Promise<Item>;
+function segmentsOf(entries: readonly ChainEntry[]): readonly Segment[] {
+  return createSegments(entries.map(layerOf));
+}
 
 export class Driver implements ItemSource {
   readonly #layers: readonly (Layer | undefined)[];
   readonly #names: readonly string[];
   readonly #base: ItemHandler;
-  readonly #memory: DriverMemory;
+  readonly #segments: readonly Segment[];
   /** From each entry inwards; the last is what is behind the chain. */
   readonly #handlers: Handler[] = [];
   /** The first handler before its lists are transformed. */
@@ -135,13 +57,13 @@ export class Driver implements ItemSource {
   /** Whether where a name leads to stays the same until a list changes. */
   readonly #isStable: boolean;
 
-  constructor(entries: readonly ChainEntry[], base: ItemHandler, memory: DriverMemory = new DriverMemory()) {
-    this.#layers = entries.map(({ middleware }) => (middleware as LayeredMiddleware).layer);
+  /** `segments`: those of an earlier driver with the same entries, which remember what they have learned. */
+  constructor(entries: readonly ChainEntry[], base: ItemHandler, segments: readonly Segment[] = segmentsOf(entries)) {
+    this.#layers = entries.map(layerOf);
     this.#names = entries.map(({ name }) => name);
     this.#base = base;
-    this.#memory = memory;
+    this.#segments = segments;
     this.#isStable = this.#layers.every((layer) => layer?.transform?.isLive !== true);
-    if (memory.segments.length === 0) this.#createSegments();
     this.#first = base;
     const last = this.#segmentFrom(entries.length);
     this.#handlers[entries.length] = last === undefined ? base : this.#withEdge(last, this.#learning(last, base));
@@ -155,40 +77,13 @@ export class Driver implements ItemSource {
     return this.#first(request, context);
   }
 
-  /** A middleware that requests lists itself gets those of the segment inside of it, and has a segment of its own. */
-  #createSegments(): void {
-    const starts = new Set([0]);
-    for (const [at, layer] of this.#layers.entries()) {
-      if (layer?.readsLists === true) starts.add(at);
-      if (layer === undefined || layer.readsLists === true) starts.add(at + 1);
-    }
-    for (const [index, start] of [...starts].entries()) {
-      const end = [...starts][index + 1] ?? this.#layers.length;
-      const layers = this.#layers.slice(start, end);
-      const transforms = layers.flatMap((layer, inner) =>
-        layer?.transform === undefined ? [] : [{ transform: layer.transform, at: start + inner }],
-      );
-      this.#memory.segments.push({
-        start,
-        end,
-        transforms: transforms.filter(({ transform }) => transform.answersLists !== true).toReversed(),
-        dependsOnCaller: transforms.some(({ transform }) => transform.dependsOnCaller),
-        isLive: transforms.some(({ transform }) => transform.isLive),
-        remembers: layers.some((layer) => (layer?.needs ?? layer?.transform?.needs) !== undefined),
-        catalogue: new Catalogue(() => (this.#memory.version += 1)),
-        lists: new WeakMap(),
-        views: new BoundedMap(MAX_VIEWS),
-      });
-    }
-  }
-
   /** The segment that begins at a place, and the one that ends before it. */
   #segmentFrom(at: number): Segment | undefined {
-    return this.#memory.segments.find(({ start }) => start === at);
+    return this.#segments.find(({ start }) => start === at);
   }
 
   #segmentBefore(at: number): Segment | undefined {
-    return this.#memory.segments.find(({ start, end }) => end === at && start < at);
+    return this.#segments.find(({ start, end }) => end === at && start < at);
   }
 
   #compose(at: number, { name, middleware }: ChainEntry): Handler {
@@ -263,7 +158,7 @@ export class Driver implements ItemSource {
   #watch(context: Context): Context {
     const notify: Context["notify"] = (notification) => {
       if (notification.method.endsWith("/list_changed")) {
-        for (const { catalogue } of this.#memory.segments) catalogue.forget();
+        for (const { catalogue } of this.#segments) catalogue.forget();
       }
       context.notify(notification);
     };
@@ -357,12 +252,14 @@ export class Driver implements ItemSource {
   }
 
   find(kind: ItemKind, name: string, context: Context): Followed {
-    const [first] = this.#memory.segments;
+    const [first] = this.#segments;
     return first === undefined ? new Item({ kind, name }) : this.#follow(first, kind, name, context);
   }
 
   version(caller: Caller): number {
-    return this.#memory.version + (this.#base.items?.version(caller) ?? 0);
+    let sum = this.#base.items?.version(caller) ?? 0;
+    for (const { catalogue } of this.#segments) sum += catalogue.version;
+    return sum;
   }
 
   /** Reads the lists of the first segment. A middleware that answers lists itself has a segment of its own. */
@@ -377,7 +274,7 @@ export class Driver implements ItemSource {
 
   /** Reads a list of the caller again. */
   async refresh(kind: ListKind, context: Context): Promise<void> {
-    await this.#memory.segments[0]?.catalogue.refresh(kind, context, this.#reader);
+    await this.#segments[0]?.catalogue.refresh(kind, context, this.#reader);
   }
 
   /** The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. */
@@ -405,7 +302,7 @@ export class Driver implements ItemSource {
   /** The item outside of an entry. `read` reads the lists, if something further outside needs the definition. */
   #seen(at: number, kind: ItemKind, name: string, context: Context, read: Handler | undefined): Followed {
     if (at === this.#layers.length) {
-      const [first] = this.#memory.segments;
+      const [first] = this.#segments;
       const item = this.#fromBase(kind, name, context);
       return at === 0 && first !== undefined ? this.#defined(first, item, context, read) : item;
     }

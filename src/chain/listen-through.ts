@@ -5,7 +5,7 @@ import type { Context, Handler, Notification, Params, Request, Result } from "..
 import { isObject } from "../core/values.ts";
 import { RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
 import { Item } from "./catalogue.ts";
-import type { Transform } from "./driver.ts";
+import type { Transform } from "./layer.ts";
 import { mapResultUris } from "./result-items.ts";
 
 /** `ask` gives the item outside of the transform. */

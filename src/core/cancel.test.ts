@@ -52,7 +52,7 @@ it("copies a context with other fields, without creating a signal", () => {
   const { context, signalReads } = contextWith(token);
   const notify = vi.fn();
   const copy = copyContext(context, { notify, headers: { "x-a": "1" } });
-  const second = copyContext(copy, { onRoute: () => undefined });
+  const second = copyContext(copy, { headersChecked: true });
   expect(second.headers).toEqual({ "x-a": "1" });
   const called: string[] = [];
   onCancel(second, () => called.push("copy of the copy"));

@@ -104,7 +104,7 @@ export function isCopy(context: CancellableContext): boolean {
 
 /** The fields that middleware changes, without the signal. */
 type ContextChanges = Partial<
-  Pick<Context, "caller" | "notify" | "ask" | "item" | "onRoute" | "observer" | "headers" | "headersChecked">
+  Pick<Context, "caller" | "notify" | "ask" | "item" | "observer" | "headers" | "headersChecked">
 >;
 
 type ContextFields = { readonly [Name in keyof Context]: unknown };
@@ -131,7 +131,6 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     session: fields.session,
     task: fields.task,
     item: changes.item ?? fields.item,
-    onRoute: changes.onRoute ?? fields.onRoute,
     observer: changes.observer ?? fields.observer,
     headers: changes.headers ?? fields.headers,
     headersChecked: changes.headersChecked ?? fields.headersChecked,

@@ -72,12 +72,6 @@ export interface Context {
   readonly task?: TaskWish;
   /** In a gateway, what the request names, as callers see it at this place of the chain. */
   readonly item?: CalledItem;
-  /**
-   * Called when a gateway sends the request to an upstream, with the name of the upstream (undefined if the gateway has
-   * only one) and the request in the upstream's own names. If it throws, the request is not sent. If the upstream is
-   * a gateway itself, it is called again, with a name such as `team.notes`.
-   */
-  readonly onRoute?: (upstream: string | undefined, request: Request) => void;
   /** What observes the request, if anything does. */
   readonly observer?: Observer;
   /**

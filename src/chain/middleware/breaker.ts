@@ -1,8 +1,7 @@
 // A circuit breaker. If an upstream, or a tool, did not answer several times in a row, further calls of it fail at once
 // for a while. Then one call may pass: if it is answered, all may pass again. There are no timers: the next call looks
-// at the clock. Only a gateway knows which upstream a request goes to, so that is learned by `context.onRoute`.
+// at the clock.
 
-import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request } from "../../core/handler.ts";
@@ -11,6 +10,7 @@ import { isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
+import { Item } from "../catalogue.ts";
 import { isNoAnswer } from "../router/failures.ts";
 
 const OPTIONS = {
@@ -48,25 +48,20 @@ function createBreaker({ failures = 5, openMs = 30_000, by, toolErrors = false }
     if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);
     if (byTool && method !== "tools/call") return next(request, context);
     const call = new GuardedCall(circuits, request);
-    let passedOn = context;
     try {
       if (byTool) {
         const name = String(request.params["name"]);
         call.pass(name, `the tool ${name}`);
       } else {
-        // An upstream that is not behind a gateway has no route.
+        // An upstream that is not behind a gateway has no name.
         call.pass("", "the upstream");
-        const onRoute: Context["onRoute"] = (upstream, sent) => {
-          if (upstream !== undefined) call.pass(upstream, `the upstream ${upstream}`);
-          context.onRoute?.(upstream, sent);
-        };
-        passedOn = copyContext(context, { onRoute });
+        for (const upstream of upstreamsOf(context)) call.pass(upstream, `the upstream ${upstream}`);
       }
     } catch (error) {
       call.end("unclear");
       return Promise.reject(error);
     }
-    return next(request, passedOn).then(
+    return next(request, context).then(
       (result) => {
         call.end(toolErrors && result["isError"] === true ? "failed" : "worked");
         return result;
@@ -77,6 +72,11 @@ function createBreaker({ failures = 5, openMs = 30_000, by, toolErrors = false }
       },
     );
   });
+}
+
+/** The upstream that has what a request names, and those behind it if it is a gateway. */
+function upstreamsOf({ item }: Context): readonly string[] {
+  return item instanceof Item ? item.upstreams : [];
 }
 
 type Outcome = "worked" | "failed" | "unclear";

@@ -13,7 +13,7 @@ import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.
 import { META } from "../../protocol/model/base.ts";
 import { Cache } from "../../protocol/result-cache.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { CallerTools, viewKey } from "../caller-tools.ts";
+import { viewKey, type ItemKind } from "../catalogue.ts";
 import { LISTS_BY_METHOD, NAMING_PARAMS } from "../result-items.ts";
 import { matchesGlob } from "../../core/text.ts";
 
@@ -81,7 +81,7 @@ function createCache({
     const name = naming && (params[naming.param] as string);
     return name === undefined ? undefined : rules.get(naming!.capability)?.find(({ glob }) => matchesGlob(glob, name));
   };
-  return function cache(request, context, next) {
+  const middleware: Middleware = (request, context, next) => {
     const { method } = request;
     if (method === "subscriptions/listen") return next(request, results.watch(context));
     const rule = ruleFor(request);
@@ -90,6 +90,13 @@ function createCache({
     const known = call.find();
     return known === undefined ? call.run(next) : Promise.resolve(known);
   };
+  const needs = (kind: ItemKind, name: string): boolean =>
+    kind === "tools" &&
+    rules
+      .get("tools")
+      ?.find(({ glob }) => matchesGlob(glob, name))
+      ?.glob.includes("*") === true;
+  return Object.assign(middleware, { needs });
 }
 
 function readRule(glob: string, { ttlMs, public: isPublic = false }: CacheRule): Rule {
@@ -105,7 +112,6 @@ function isSpecial({ params }: Request, { task, isNotification }: Context): bool
 /** What all calls share. */
 class CachedResults {
   readonly cache: Cache;
-  readonly tools = new CallerTools();
   /** The first of equal requests, which others wait for. Resolves to whether it was cancelled. */
   readonly running = new Map<string, Promise<boolean>>();
 
@@ -115,12 +121,11 @@ class CachedResults {
 
   /** The context for a subscription: drops what a notification concerns. */
   watch(context: Context): Context {
-    const watched = this.tools.watch(context);
     return {
-      ...watched,
+      ...context,
       notify: (notification) => {
         this.cache.invalidate(notification);
-        watched.notify(notification);
+        context.notify(notification);
       },
     };
   }
@@ -162,7 +167,7 @@ class CachedCall {
     const { running } = this.#all;
     const key = this.#rule?.isPublic === true ? this.#publicKey : this.#ownKey;
     if (this.#rule === undefined || key === undefined) return this.#call(next);
-    if (!(await this.#isSafe(this.#rule, next))) return next(this.#request, this.#context);
+    if (!this.#isSafe(this.#rule)) return next(this.#request, this.#context);
     for (let first = running.get(key); first !== undefined; first = running.get(key)) {
       const wasCancelled = await abortable(this.#context.signal, first);
       const found = this.find();
@@ -181,21 +186,16 @@ class CachedCall {
   }
 
   /** A tool that matches a pattern only by chance may change something. */
-  async #isSafe({ glob }: Rule, next: Handler): Promise<boolean> {
-    const { method, params } = this.#request;
-    if (method !== "tools/call" || !glob.includes("*")) return true;
-    const { tools } = this.#all;
-    const name = params["name"];
-    const fact = tools.get(name, this.#context.caller) ?? tools.find(name, this.#context, next).catch(() => undefined);
-    return (await fact)?.isReadOnly === true;
+  #isSafe({ glob }: Rule): boolean {
+    if (this.#request.method !== "tools/call" || !glob.includes("*")) return true;
+    return this.#context.item?.facts?.isReadOnly === true;
   }
 
   async #call(next: Handler): Promise<Result> {
-    const { cache, tools } = this.#all;
+    const { cache } = this.#all;
     const { method } = this.#request;
     const changes = cache.changesOf(method);
     const result = await next(this.#request, this.#noticingQuestions());
-    if (method === "tools/list") tools.learn(result, this.#context.caller);
     const { ttlMs, isPublic } = this.#rule ?? { ttlMs: result["ttlMs"], isPublic: result["cacheScope"] === "public" };
     const key = isPublic ? this.#publicKey : this.#ownKey;
     if (typeof ttlMs !== "number" || !(ttlMs > 0) || key === undefined || !this.#mayKeep(result)) return result;

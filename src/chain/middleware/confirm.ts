@@ -12,7 +12,7 @@ import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { CallerTools } from "../caller-tools.ts";
+import { calledTool, type ItemKind } from "../catalogue.ts";
 
 const OPTIONS = {
   include: strings("Tools that need consent; `*` matches any characters. Default: all."),
@@ -51,16 +51,7 @@ function createConfirm({ include, only, arguments: shown = true, unasked }: Conf
   const isAll = only === "all";
   const allowsUnasked = unasked === "allow";
   const maxLength = typeof shown === "number" ? shown : shown ? ARGUMENTS_LENGTH : 0;
-  const tools = new CallerTools();
-  const list = async (request: Request, context: Context, next: Handler): Promise<Result> => {
-    const result = await next(request, context);
-    tools.learn(result, context.caller);
-    return result;
-  };
   const check = async (request: Request, context: Context, next: Handler): Promise<Result> => {
-    const { name } = request.params;
-    // A tool that is in no list may destroy something too.
-    if (!isAll && (await tools.find(name, context, next))?.mayDestroy === false) return next(request, context);
     const question = questionFor(request, maxLength);
     try {
       checkClientRequest(question, context.caller.capabilities);
@@ -71,15 +62,16 @@ function createConfirm({ include, only, arguments: shown = true, unasked }: Conf
     const refusal = await ask(question, request, context);
     return refusal ?? runOnce(request, context, next);
   };
-  return function confirm(request, context, next) {
-    const { method, params } = request;
-    if (!isAll && method === "tools/list") return list(request, context, next);
-    if (!isAll && method === "subscriptions/listen") return next(request, tools.watch(context));
-    if (method !== "tools/call") return next(request, context);
-    const isConcerned = concerns?.some((matches) => matches(params["name"] as string)) !== false;
-    const isHarmless = !isAll && isConcerned && tools.get(params["name"], context.caller)?.mayDestroy === false;
-    return isConcerned && !isHarmless ? check(request, context, next) : next(request, context);
+  const isConcerned = (name: string): boolean => concerns?.some((matches) => matches(name)) !== false;
+  const middleware: Middleware = (request, context, next) => {
+    if (request.method !== "tools/call" || !isConcerned(request.params["name"] as string))
+      return next(request, context);
+    // A tool that is in no list may destroy something too.
+    return !isAll && calledTool(context)?.mayDestroy === false ? next(request, context) : check(request, context, next);
   };
+  return Object.assign(middleware, {
+    needs: (kind: ItemKind, name: string) => kind === "tools" && !isAll && isConcerned(name),
+  });
 }
 
 /** Also with the prefix that a tool gets when another server has one of the same name. In doubt, the user is asked. */

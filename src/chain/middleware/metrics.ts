@@ -2,14 +2,12 @@
 // The names follow OpenTelemetry's conventions for MCP. Callers choose methods and names, so a name gets figures of its
 // own only once it was in a list or a call of it succeeded, and the number of series is limited. The rest is `_other`.
 
-import type { Middleware, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import type { Middleware } from "../../core/handler.ts";
 import { count, type OptionsOf } from "../../core/fields.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { REQUEST_NAMES } from "../method-names.ts";
 import { ObservedCall, type CallReader } from "../observe.ts";
-import { LISTS_BY_METHOD } from "../result-items.ts";
 
 const OPTIONS = {
   maxSeries: count(
@@ -54,7 +52,7 @@ function createMetrics({ maxSeries = 1_000 }: MetricsOptions): Middleware {
     return new ObservedCall(figures, request, context).run(next);
   });
   middleware.metrics = (upstreams) => figures.format(upstreams);
-  return middleware;
+  return Object.assign(middleware, { needs: () => false });
 }
 
 /** What is known about the requests of a method. */
@@ -115,15 +113,12 @@ class Figures implements CallReader<Operation> {
   }
 
   end(call: ObservedCall<Operation>): void {
-    const { state: operation, result } = call;
-    const { known, method } = operation;
+    const { state: operation } = call;
+    const { method } = operation;
     operation.inFlight -= 1;
     // A subscription is open for as long as its caller likes.
     if (method === "subscriptions/listen") return;
     const error = errorType(call);
-    if (result !== undefined && error === "" && known === undefined && method.endsWith("/list")) {
-      this.#learnList(method, result);
-    }
     const series = this.#seriesOf(call, error);
     if (series === undefined) return;
     const seconds = call.ms / 1_000;
@@ -143,7 +138,8 @@ class Figures implements CallReader<Operation> {
       ?.get(server)
       ?.get(error);
     if (found !== undefined) return found;
-    if (known !== undefined && error === "") this.#learn(known, name);
+    // Callers choose names, so one has series only if it is listed, or was used with success.
+    if (known !== undefined && (error === "" || call.context.item?.definition !== undefined)) this.#learn(known, name);
     const shown = known === undefined ? "" : typeof name === "string" && known.has(name) ? name : OTHER;
     return (
       this.#find(operation, shown, server, error) ??
@@ -171,15 +167,6 @@ class Figures implements CallReader<Operation> {
     this.#series.push(series);
     branch(branch(tree, name), server).set(error, series);
     return series;
-  }
-
-  #learnList(method: string, result: Result): void {
-    const list = LISTS_BY_METHOD.get(method);
-    const items = list && result[list.field];
-    const user = method === "tools/list" ? "tools/call" : method === "prompts/list" ? "prompts/get" : undefined;
-    const known = user === undefined ? undefined : this.#operation(user).known;
-    if (known === undefined || !Array.isArray(items)) return;
-    for (const item of items as readonly unknown[]) if (isObject(item)) this.#learn(known, item["name"]);
   }
 
   #learn(known: Set<string>, name: unknown): void {

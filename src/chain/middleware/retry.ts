@@ -9,7 +9,7 @@ import { defined } from "../../core/values.ts";
 import { count, ms, type OptionsOf } from "../../core/fields.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
-import { CallerTools } from "../caller-tools.ts";
+import { calledTool } from "../catalogue.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { methodNames } from "../method-names.ts";
 
@@ -42,43 +42,37 @@ export const retry: DefinedMiddleware<[options?: RetryOptions]> = define({
 function createRetry({ attempts = ATTEMPTS, firstMs, maxMs, methods: names }: RetryOptions): Middleware {
   const methods = names && new Set(names);
   const pauses = defined({ firstMs, maxMs });
-  // What the tool lists that callers have requested say. They are never read again, so they are kept.
-  const tools = new CallerTools(Infinity);
-  const run = async (request: Request, context: Context, next: Handler, most: number): Promise<Result> => {
-    const call = new RetriedCall(request, context, tools);
+  const run = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const call = new RetriedCall(request, context);
     for (let count = 1; ; count += 1) {
       try {
-        const result = await call.run(next);
-        if (request.method === "tools/list") tools.learn(result, context.caller);
-        return result;
+        return await call.run(next);
       } catch (error) {
-        if (count >= most || !call.mayRetry(error)) throw call.withMayHaveRun(error);
+        if (count >= attempts || !call.mayRetry(error)) throw call.withMayHaveRun(error);
       }
       await pause(backoffMs(count - 1, pauses), context.signal);
     }
   };
-  return function retry(request, context, next) {
+  const middleware: Middleware = (request, context, next) => {
     const { method } = request;
-    if (method === "subscriptions/listen") return next(request, tools.watch(context));
-    const isRetried = methods?.has(method) !== false;
-    if (!isRetried && method !== "tools/list") return next(request, context);
-    return run(request, context, next, isRetried ? attempts : 1);
+    const isRetried = methods?.has(method) !== false && method !== "subscriptions/listen";
+    return isRetried ? run(request, context, next) : next(request, context);
   };
+  // What the lists that the caller has got say about a tool is enough. They are not read for it.
+  return Object.assign(middleware, { needs: () => false });
 }
 
 /** One request with all its attempts. */
 class RetriedCall {
   readonly #request: Request;
   readonly #context: Context;
-  readonly #tools: CallerTools;
   #mayHaveRun = false;
   #hasReported = false;
   #hasAsked = false;
 
-  constructor(request: Request, context: Context, tools: CallerTools) {
+  constructor(request: Request, context: Context) {
     this.#request = request;
     this.#context = context;
-    this.#tools = tools;
   }
 
   run(next: Handler): Promise<Result> {
@@ -112,7 +106,7 @@ class RetriedCall {
     if (method !== "tools/call") return READ_ONLY_METHODS.has(method);
     // A second attempt would create a task that nothing refers to, or send the caller's answers twice.
     if (this.#context.task !== undefined || params["inputResponses"] !== undefined) return false;
-    const tool = this.#tools.get(params["name"], this.#context.caller);
+    const tool = calledTool(this.#context);
     return tool?.isIdempotent === true && !tool.isDestructive;
   }
 }

@@ -14,7 +14,7 @@ import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { SchemaCheck } from "../../protocol/schema-kind.ts";
 import type { ToolFact } from "../../protocol/tool-facts.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { CallerTools } from "../caller-tools.ts";
+import { calledTool, type ItemKind } from "../catalogue.ts";
 
 const OPTIONS = {
   arguments: boolean("Whether calls with invalid arguments are refused. Default: true."),
@@ -52,7 +52,6 @@ export const validate: DefinedMiddleware<[options?: ValidateOptions]> = define({
 });
 
 function createValidate({ arguments: checksArguments = true, results = "refuse" }: ValidateOptions): Middleware {
-  const tools = new CallerTools();
   const checks = new SchemaChecks();
   const tasks = new BoundedMap<string, Tool>(MAX_TASKS);
   const checkResult = async ({ name, outputSchema }: Tool, result: Result): Promise<void> => {
@@ -92,25 +91,17 @@ function createValidate({ arguments: checksArguments = true, results = "refuse" 
     if (isObject(ofTask)) await checkResult(tool, ofTask);
     return result;
   };
-  return trusted(function validate(request, context, next) {
+  const middleware = trusted((request, context, next) => {
     const { method, params } = request;
-    if (method === "subscriptions/listen") return next(request, tools.watch(context));
     if (method === "tools/call") {
-      const known = tools.get(params["name"], context.caller);
-      if (known !== undefined) return call(known, request, context, next);
-      return tools.find(params["name"], context, next).then((found) =>
-        // The upstream answers for a tool that it does not list.
-        found === undefined ? next(request, context) : call(found, request, context, next),
-      );
+      // The upstream answers for a tool that it does not list.
+      const tool = calledTool(context);
+      return tool === undefined ? next(request, context) : call(tool, request, context, next);
     }
     const task = method.startsWith("tasks/") ? tasks.get(String(params["taskId"])) : undefined;
-    if (task !== undefined) return taskResult(task, request, context, next);
-    if (method !== "tools/list") return next(request, context);
-    return next(request, context).then((result) => {
-      tools.learn(result, context.caller);
-      return result;
-    });
+    return task === undefined ? next(request, context) : taskResult(task, request, context, next);
   });
+  return Object.assign(middleware, { needs: (kind: ItemKind) => kind === "tools" });
 }
 
 /** In older revisions, invalid arguments are a protocol error. */

@@ -1,7 +1,6 @@
 // Sends requests that name a tool, a prompt or a resource to the upstream that has it. A known name takes one lookup.
 // For an unknown name, the lists of all upstreams are read once.
 
-import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -13,7 +12,7 @@ import type { NamedKind } from "./shown-names.ts";
 import type { AddressRoutes, IsFound, UpstreamView, View } from "./view.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";
 import { Item, type Definition, type ItemKind } from "../catalogue.ts";
-import type { ItemHandler } from "../driver.ts";
+import type { ItemHandler } from "../layer.ts";
 
 const NOUNS = {
   tools: { noun: "tool", errorKind: "tool_not_found", field: "toolName" },
@@ -74,11 +73,8 @@ export function findItem(kind: ItemKind, name: string, context: Context, view: V
 
 /** Sends a request to an upstream, and adds the upstream's name to failures. */
 export async function send({ name, handler }: RoutedUpstream, request: Request, context: Context): Promise<Result> {
-  const { onRoute } = context;
-  onRoute?.(name, request);
   try {
-    const own = onRoute === undefined ? context : copyContext(context, { onRoute: within(name, onRoute) });
-    return checkResult(await sendTo(name, handler, request, own), request);
+    return checkResult(await sendTo(name, handler, request, context), request);
   } catch (error) {
     throw context.signal.aborted ? error : withUpstreamName(name, error);
   }
@@ -88,13 +84,6 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
 export function checkResult(result: unknown, { method }: Request): Result {
   if (isObject(result)) return result;
   throw new ConnectionError("protocol", `The upstream answered ${method} without a result`);
-}
-
-type OnRoute = NonNullable<Context["onRoute"]>;
-
-/** Puts the name of a gateway before the names of its upstreams. */
-function within(name: string, onRoute: OnRoute): OnRoute {
-  return (inner, request) => onRoute(inner === undefined ? name : `${name}.${inner}`, request);
 }
 
 /**
@@ -117,7 +106,10 @@ export function itemAt(
       labelled.push(`${upstream}.${inner.upstream}_${inner.ownName}`);
     }
     const isKnown = inner?.isKnown ?? true;
-    return new Item({ kind, name, upstream, ownNames, otherNames: [...ownNames, ...labelled], isKnown, ...more });
+    const behind = (inner?.upstreams ?? []).map((one) => (upstream === undefined ? one : `${upstream}.${one}`));
+    const upstreams = upstream === undefined ? behind : [upstream, ...behind];
+    const otherNames = [...ownNames, ...labelled];
+    return new Item({ kind, name, upstream, upstreams, ownNames, otherNames, isKnown, ...more });
   };
   const inner = handler.items?.find(kind, ownName, context);
   return inner instanceof Promise ? inner.then(create) : create(inner);

@@ -11,7 +11,7 @@ import { checkParams } from "../../protocol/params.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import { unknownTask, View, type OfferedList } from "./view.ts";
 import { Item, type ItemSource } from "../catalogue.ts";
-import type { ItemHandler } from "../driver.ts";
+import type { ItemHandler } from "../layer.ts";
 import { call, complete, findItem, read, send } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";

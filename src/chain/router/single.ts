@@ -8,7 +8,7 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import { Item, type ItemKind, type ItemSource } from "../catalogue.ts";
-import type { ItemHandler } from "../driver.ts";
+import type { ItemHandler } from "../layer.ts";
 import { sendTo } from "../observe.ts";
 import { mapItems } from "../result-items.ts";
 import { checkResult, itemAt, otherName } from "./calls.ts";
@@ -74,11 +74,9 @@ export function singleUpstream(
       const named = found === requested ? holder : { ...holder, name: found };
       if (named !== holder) sent = { method, params: holder === params ? named : { ...params, ref: named } };
     }
-    context.onRoute?.(undefined, sent);
     return checkResult(await sendTo(undefined, handler, sent, context), sent);
   };
   const pass = async (request: Request, context: Context): Promise<Result> => {
-    context.onRoute?.(undefined, request);
     return checkResult(await sendTo(undefined, handler, request, context), request);
   };
   const run: Handler = (request, context) => {

@@ -8,7 +8,7 @@ import type { Caller } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { kindsOf, type Transform } from "../driver.ts";
+import { kindsOf, type Transform } from "../layer.ts";
 import { capabilityOf } from "../named-items.ts";
 import { nameMatcher, type NameMatcher } from "./name-rules.ts";
 

@@ -8,7 +8,7 @@ import { matchesGlob } from "../../core/text.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { kindsOf, type Layer } from "../driver.ts";
+import { kindsOf, type Layer } from "../layer.ts";
 import { capabilityOf } from "../named-items.ts";
 
 type Fields = { readonly [key: string]: unknown };

@@ -6,7 +6,8 @@ import type { Handler } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { kindsOf, transformed, type Transform } from "../driver.ts";
+import { transformed } from "../driver.ts";
+import { kindsOf, type Transform } from "../layer.ts";
 import { capabilityOf } from "../named-items.ts";
 import { nameMatcher, type NameMatcher } from "./name-rules.ts";
 

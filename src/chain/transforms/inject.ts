@@ -11,7 +11,7 @@ import { isObject } from "../../core/values.ts";
 import { McpError, redactConnectionError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import type { Item } from "../catalogue.ts";
-import { kindsOf, type Layer } from "../driver.ts";
+import { kindsOf, type Layer } from "../layer.ts";
 import { isSettable } from "../upstream/options.ts";
 import { matchesGlob } from "../../core/text.ts";
 

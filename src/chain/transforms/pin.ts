@@ -14,7 +14,7 @@ import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import { walkPages } from "../../protocol/walk-pages.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { viewKey, type Item } from "../catalogue.ts";
-import type { Layer } from "../driver.ts";
+import type { Layer } from "../layer.ts";
 import { definitionOf, MAX_NEW_ITEMS, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
 import { backgroundContext } from "../router/pages.ts";
 

@@ -4,7 +4,7 @@
 import { strings, type OptionsOf } from "../../core/fields.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { kindsOf, type Transform } from "../driver.ts";
+import { kindsOf, type Transform } from "../layer.ts";
 
 const OPTIONS = {
   include: strings("Names of tools that pass whatever they declare; `*` matches any characters."),

@@ -6,7 +6,7 @@ import { object, stringMap, type OptionsOf } from "../../core/fields.ts";
 import { checksum, type ListCapability, LIST_CAPABILITIES } from "../../protocol/lists.ts";
 import type { Item } from "../catalogue.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { kindsOf, type Transform } from "../driver.ts";
+import { kindsOf, type Transform } from "../layer.ts";
 import { capabilityOf } from "../named-items.ts";
 import { withChecksum } from "../router/names.ts";
 import { VALID_NAME } from "../router/shown-names.ts";

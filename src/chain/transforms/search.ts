@@ -28,7 +28,7 @@ import {
 } from "../../protocol/tool-index.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import type { Item } from "../catalogue.ts";
-import { kindsOf, type Layer } from "../driver.ts";
+import { kindsOf, type Layer } from "../layer.ts";
 import { matchesGlob } from "../../core/text.ts";
 
 const OPTIONS = {

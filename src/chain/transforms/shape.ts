@@ -11,7 +11,7 @@ import { isObject } from "../../core/values.ts";
 import { count, func, ms, type OptionsOf } from "../../core/fields.ts";
 import { jsonLength } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import type { Layer } from "../driver.ts";
+import type { Layer } from "../layer.ts";
 import { notFound } from "../named-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 

@@ -1,0 +1,71 @@
+// Divides a chain into segments. Built-in middleware leaves lists as they are, so the transforms of neighbours are applied
+// to a list in one step. Middleware of users may do anything to lists, so what is outside of it has lists of its own.
+
+import { BoundedMap } from "../core/collections.ts";
+import { Catalogue, type Item, type ItemKind } from "./catalogue.ts";
+import type { Layer, Transform } from "./layer.ts";
+
+/** The entries up to one that may change lists, or reads them. Their transforms are applied to a list in one step. */
+export interface Segment {
+  readonly start: number;
+  /** The index after the last entry. */
+  readonly end: number;
+  /** The innermost first. */
+  readonly transforms: readonly { readonly transform: Transform; readonly at: number }[];
+  readonly dependsOnCaller: boolean;
+  readonly isLive: boolean;
+  /** Whether definitions in passing lists are remembered. */
+  readonly remembers: boolean;
+  readonly catalogue: Catalogue;
+  /** Transformed lists by the arrays they were made of. */
+  readonly lists: WeakMap<object, readonly unknown[]>;
+  /** Names that were followed from its outside, by view. */
+  readonly views: BoundedMap<string, KnownItems>;
+}
+
+/** Names that were followed for one view, by kind. */
+export interface KnownItems {
+  readonly version: number;
+  readonly items: Map<ItemKind, Map<string, Item>>;
+}
+
+const MAX_VIEWS = 1_000;
+const catalogues = new WeakMap<Layer, Catalogue>();
+
+/** What a middleware knows from lists stays with it when it becomes a part of another gateway. */
+function catalogueOf(user: Layer | undefined): Catalogue {
+  if (user === undefined) return new Catalogue();
+  let catalogue = catalogues.get(user);
+  if (catalogue === undefined) catalogues.set(user, (catalogue = new Catalogue()));
+  return catalogue;
+}
+
+/** A middleware that requests lists itself gets those of the segment inside of it, and has a segment of its own. */
+export function createSegments(all: readonly (Layer | undefined)[]): readonly Segment[] {
+  const segments: Segment[] = [];
+  const starts = new Set([0]);
+  for (const [at, layer] of all.entries()) {
+    if (layer?.readsLists === true) starts.add(at);
+    if (layer === undefined || layer.readsLists === true) starts.add(at + 1);
+  }
+  for (const [index, start] of [...starts].entries()) {
+    const end = [...starts][index + 1] ?? all.length;
+    const layers = all.slice(start, end);
+    const transforms = layers.flatMap((layer, inner) =>
+      layer?.transform === undefined ? [] : [{ transform: layer.transform, at: start + inner }],
+    );
+    const user = layers.find((layer) => (layer?.needs ?? layer?.transform?.needs) !== undefined);
+    segments.push({
+      start,
+      end,
+      transforms: transforms.filter(({ transform }) => transform.answersLists !== true).toReversed(),
+      dependsOnCaller: transforms.some(({ transform }) => transform.dependsOnCaller),
+      isLive: transforms.some(({ transform }) => transform.isLive),
+      remembers: user !== undefined,
+      catalogue: catalogueOf(user),
+      lists: new WeakMap(),
+      views: new BoundedMap(MAX_VIEWS),
+    });
+  }
+  return segments;
+}
