@@ -3,14 +3,15 @@
 // It is loaded only if it is needed; a single upstream has no router.
 
 import { type Context, type Handler, isUnfinishedChain, type Middleware } from "../core/handler.ts";
-import { checkOptions, kindOf } from "../core/options.ts";
-import { defined } from "../core/values.ts";
+import { boolean, field, func, refine, type OptionsOf } from "../core/fields.ts";
+import { checkFields, kindOf, OptionPlace } from "../core/options.ts";
+import { defined, isObject } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { Item, type ItemKind, type ItemSource } from "./catalogue.ts";
 import type { ItemHandler } from "./layer.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
-import { checkNamingOptions, createNaming, type NamingOptions, type SelectPart } from "./router/naming.ts";
+import { checkPrefixes, createNaming, NAMING, type SelectPart } from "./router/naming.ts";
 import { ShownNames } from "./router/shown-names.ts";
 import { singleUpstream } from "./router/single.ts";
 import { handlerOf, isMetadataServer, type MetadataServer } from "./transform.ts";
@@ -18,23 +19,36 @@ import type { TransportSource } from "../transport/transport.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { checkTarget, type UpstreamTarget } from "./upstream/options.ts";
 
-/** Options of `chain(...).to()`. */
-export interface GatewayOptions extends NamingOptions {
-  /**
-   * The name and version of the gateway. Default: those of its only upstream, or Catenary's own if there are several or
-   * `names` is "always".
-   */
-  readonly info?: Implementation | undefined;
-  /** How to use the gateway, for models. The instructions of several upstreams follow it. */
-  readonly instructions?: string | undefined;
+const GATEWAY = {
+  ...NAMING,
+  info: refine(
+    field(
+      'The name and version of the gateway. Default: those of its only upstream, or those of Catenary if there are several or `names` is "always".',
+      undefined,
+      "an object",
+      (value): value is Implementation => isObject(value),
+    ),
+    ({ name, version }, place) => {
+      const isNamed = typeof name === "string" && typeof version === "string";
+      if (!isNamed) throw place.error("must have a `name` and a `version`");
+    },
+  ),
+  instructions: field(
+    "How to use the gateway, for models. The instructions of several upstreams follow it.",
+    { type: "string" },
+    "a string",
+    (value): value is string => typeof value === "string",
+    (value) => `, not ${kindOf(value)}`,
+  ),
   /** Which part of the gateway a caller sees: some upstreams, each with its handler or another one. Default: all. */
-  readonly select?: SelectPart | undefined;
-  /**
-   * Whether callers can subscribe to changes of the lists even if no upstream offers that, because `update` may change
-   * the upstreams. Default: false.
-   */
-  readonly changing?: boolean | undefined;
-}
+  select: func<SelectPart>(),
+  changing: boolean(
+    "Whether callers can subscribe to changes of the lists even if no upstream offers that, because `update` may change the upstreams. Default: false.",
+  ),
+};
+
+/** Options of `chain(...).to()`. */
+export type GatewayOptions = OptionsOf<typeof GATEWAY>;
 
 /**
  * What a chain can stand in front of. A source of transports needs `upstream()` around it: `{ transport: ... }` could
@@ -63,7 +77,8 @@ export function chain(...middleware: readonly Middleware[]): Chain {
     use: (...more) => chain(...middleware, ...more),
     to: (targets, options = {}) => {
       const isMany = isRecord(targets);
-      checkGatewayOptions(options, isMany ? Object.keys(targets) : []);
+      checkFields(options, GATEWAY, new OptionPlace("to()"));
+      checkPrefixes(options, isMany ? Object.keys(targets) : []);
       const upstreams = isMany ? upstreamsFrom(targets) : new Map([[ONLY, upstreamFrom(targets, "to()")]]);
       if (!isMany && options.names === "always") {
         throw new TypeError('to(): `names: "always"` needs an upstream with a name: to({ notes: ... })');
@@ -180,37 +195,4 @@ function isTarget(target: unknown): target is Exclude<UpstreamTarget, Handler> {
   return (
     "start" in target && "send" in target && typeof target.start === "function" && typeof target.send === "function"
   );
-}
-
-// Typed against the options, so that a new option must be added here too.
-const OPTIONS = {
-  names: true,
-  separator: true,
-  maxNameLength: true,
-  upstreams: true,
-  rememberNames: true,
-  onWarning: true,
-  info: true,
-  instructions: true,
-  select: true,
-  changing: true,
-} as const satisfies Record<keyof GatewayOptions, true>;
-
-/** `known`: the names of the upstreams. */
-function checkGatewayOptions(options: GatewayOptions, known: readonly string[]): void {
-  checkOptions("to()", options, OPTIONS);
-  checkNamingOptions(options, known);
-  const { info, instructions, select, changing } = options;
-  if (select !== undefined && typeof select !== "function") {
-    throw new TypeError(`to(): \`select\` must be a function, not ${kindOf(select)}`);
-  }
-  if (changing !== undefined && typeof changing !== "boolean") {
-    throw new TypeError(`to(): \`changing\` must be true or false, not ${kindOf(changing)}`);
-  }
-  if (info !== undefined && (typeof info.name !== "string" || typeof info.version !== "string")) {
-    throw new TypeError("to(): `info` must have a `name` and a `version`");
-  }
-  if (instructions !== undefined && typeof instructions !== "string") {
-    throw new TypeError(`to(): \`instructions\` must be a string, not ${kindOf(instructions)}`);
-  }
 }

@@ -5,7 +5,7 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
-import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
+import { NAMING, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
@@ -41,7 +41,6 @@ import {
   ENTRY_KEYS,
   findMissingPrograms,
   markMissing,
-  names,
   POLICY_KEYS,
   readUpstreams,
   type Requirements,
@@ -259,9 +258,7 @@ const TOP = {
   $schema: readElsewhere("The location of this schema, for editors.", { type: "string" }),
   name: read.nonEmptyString.describe("The name that the gateway reports to clients."),
   instructions: read.anyString.describe("Instructions that the gateway gives to clients, for their models."),
-  names: names.describe(
-    "When to put the server in front of the names of tools, resources and prompts (notes_search). when-needed: only for a name that several servers have. always: for every name.",
-  ),
+  names: read.readerOf(NAMING.names),
   separator: read
     .stringThat(
       (given) => SEPARATOR.test(given),
@@ -269,13 +266,8 @@ const TOP = {
       "write one to four of the characters _ and -",
       `${SEPARATOR.source}|\\$\\{`,
     )
-    .describe("What stands between the server and the name of a tool or prompt. Default: _."),
-  maxNameLength: read
-    .numberIn(
-      { type: "integer", minimum: NAME_LENGTHS[0], maximum: NAME_LENGTHS[1] },
-      `a whole number from ${NAME_LENGTHS.join(" to ")}`,
-    )
-    .describe("The most characters of the name of a tool or prompt; longer names are cut. Default: 48."),
+    .describe(NAMING.separator.description),
+  maxNameLength: read.readerOf(NAMING.maxNameLength),
   mcpServers: readElsewhere("The servers behind the gateway, by name.", { $ref: "#/definitions/servers" }),
   servers: readElsewhere("Same as mcpServers, by the name that VS Code uses.", { $ref: "#/definitions/servers" }),
   inputs: readElsewhere(

@@ -3,7 +3,7 @@
 // been given our names before (dialects.ts).
 
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
-import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
+import { PREFIX, UPSTREAM_NAMING, type UpstreamNaming } from "../chain/router/naming.ts";
 import { UPSTREAM, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { findSpawnProblem } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
@@ -112,11 +112,9 @@ export const upstreamDefaults: read.Reader<UpstreamPolicy> = read.reader(
   read.objectOf(POLICY, 'an object, such as {"share": "shared"}'),
 );
 
-export const names: read.Reader<NonNullable<UpstreamNaming["names"]>> = read.oneOf(NAMES_OPTIONS);
-
 /** How its names are shown. */
 const NAMING = {
-  names: names.describe("When to put the server in front of its names. Default: as for all servers."),
+  names: read.readerOf(UPSTREAM_NAMING.names),
   prefix: read
     .stringThat(
       (given) => PREFIX.test(given),
@@ -124,7 +122,7 @@ const NAMING = {
       `write 1 to ${MAX_LABEL_LENGTH} letters, digits, _ and -`,
       `${PREFIX.source}|\\$\\{`,
     )
-    .describe("What to put in front of its names. Default: the name of the server."),
+    .describe(UPSTREAM_NAMING.prefix.description),
 } as const satisfies Record<keyof UpstreamNaming, read.Reader<unknown>>;
 
 const toolNames = read.arrayOf(read.nonEmptyString, 'an array of tool names, such as ["delete_*"]');

@@ -3,6 +3,7 @@
 import { MAX_DELAY_MS } from "./async.ts";
 import {
   checkFields,
+  kindOf,
   objectSchema,
   shown,
   type Field,
@@ -193,8 +194,22 @@ export function record<const Description extends string>(
 
 /** A function, which only code can set. Its doc comment is written above it. */
 export function func<Type>(): Field<"", Type> {
-  const fits = (value: unknown): value is Type => typeof value === "function";
-  return field("", undefined, "a function, so only code can set it", fits, shown);
+  const check = (value: unknown, place: OptionPlace): Type => {
+    if (typeof value === "function") return value as Type;
+    const isInCode = place.owner.endsWith("()");
+    throw place.error(
+      `must be a function, ${isInCode ? `not ${kindOf(value)}` : `so only code can set it${shown(value)}`}`,
+    );
+  };
+  return { description: "", schema: undefined, check };
+}
+
+/** A field with a description in place of a doc comment above it. */
+export function documented<const Description extends string, Type>(
+  description: Description,
+  of: Field<string, Type>,
+): Field<Description, Type> {
+  return { ...of, description };
 }
 
 /** Any value that only code can set. Its doc comment is written above it. */

@@ -1,6 +1,7 @@
 // The options of a gateway that say how the names of tools and prompts are shown, and their checks.
 
 import type { Caller, Handler } from "../../core/handler.ts";
+import { choice, documented, field, func, mapOf, number, refine, string, type OptionsOf } from "../../core/fields.ts";
 import { checkOptions, kindOf } from "../../core/options.ts";
 import {
   createLabels,
@@ -12,34 +13,51 @@ import {
 } from "./names.ts";
 import { ShownNames } from "./shown-names.ts";
 
-/** How the names of one upstream are shown. */
-export interface UpstreamNaming {
-  /** When its names get a prefix. Default: the option `names` of the gateway. */
-  readonly names?: NamesOption | undefined;
-  /** Its prefix, without the separator. Default: its name. */
-  readonly prefix?: string | undefined;
-}
+const NAMES_OPTIONS: readonly NamesOption[] = ["when-needed", "always"];
+export const SEPARATOR: RegExp = /^[_-]{1,4}$/;
+export const PREFIX: RegExp = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_LABEL_LENGTH}}$`);
 
-export interface NamingOptions {
-  /**
-   * When the name of a tool, prompt or resource gets the prefix of its upstream: only if another upstream uses the same
-   * name (the default), or always.
-   */
-  readonly names?: NamesOption | undefined;
-  /** What stands between the prefix and the name of a tool or prompt: one to four of `_` and `-`. Default: `_`. */
-  readonly separator?: string | undefined;
-  /** The most characters of the name of a tool or prompt, 32 to 64. Default: 48, since clients add prefixes too. */
-  readonly maxNameLength?: number | undefined;
-  /** How the names of single upstreams are shown, by the names of the upstreams. */
-  readonly upstreams?: Readonly<Record<string, UpstreamNaming>> | undefined;
-  /**
-   * A key, such as the path of a config. The names that are shown are kept on disk under it, so that they stay the same
-   * after a restart. Default: they are remembered until the process ends.
-   */
-  readonly rememberNames?: string | undefined;
-  /** Called with names of an upstream that model APIs would refuse. Default: `process.emitWarning`. */
-  readonly onWarning?: ((upstream: string, message: string) => void) | undefined;
-}
+export const UPSTREAM_NAMING = {
+  names: choice("When to put the server in front of its names. Default: as for all servers.", NAMES_OPTIONS),
+  prefix: refine(string("What to put in front of its names. Default: the name of the server."), (prefix, place) => {
+    if (!PREFIX.test(prefix)) throw place.error(`must have 1 to ${MAX_LABEL_LENGTH} letters, digits, _ and -`);
+  }),
+};
+
+/** How the names of one upstream are shown. */
+export type UpstreamNaming = OptionsOf<typeof UPSTREAM_NAMING>;
+
+export const NAMING = {
+  names: choice(
+    "When to put the server in front of the names of tools, resources and prompts (notes_search). when-needed: only for a name that several servers have. always: for every name.",
+    NAMES_OPTIONS,
+  ),
+  separator: field(
+    "What stands between the server and the name of a tool or prompt. Default: _.",
+    { type: "string" },
+    "one to four of the characters _ and -",
+    (value): value is string => typeof value === "string" && SEPARATOR.test(value),
+  ),
+  maxNameLength: number(
+    "The most characters of the name of a tool or prompt; longer names are cut. Default: 48.",
+    [32, 64],
+  ),
+  upstreams: mapOf("How the names of single upstreams are shown, by the names of the upstreams.", UPSTREAM_NAMING),
+  rememberNames: field(
+    "A key, such as the path of a config. The names that are shown are kept on disk under it, so that they stay the same after a restart. Default: they are remembered until the process ends.",
+    undefined,
+    "a string",
+    (value): value is string => typeof value === "string",
+    (value) => `, not ${kindOf(value)}`,
+  ),
+  onWarning: documented(
+    "Called with names of an upstream that model APIs would refuse. Default: process.emitWarning.",
+    func<(upstream: string, message: string) => void>(),
+  ),
+};
+
+/** The options of a gateway that say how names are shown. */
+export type NamingOptions = OptionsOf<typeof NAMING>;
 
 /** The part of a gateway that some callers see. */
 export interface GatewayPart {
@@ -54,11 +72,6 @@ export interface GatewayPart {
 
 /** The part that a caller sees; undefined for everything. */
 export type SelectPart = (caller: Caller) => GatewayPart | undefined;
-
-export const NAMES_OPTIONS: readonly NamesOption[] = ["when-needed", "always"];
-export const SEPARATOR: RegExp = /^[_-]{1,4}$/;
-export const PREFIX: RegExp = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_LABEL_LENGTH}}$`);
-export const NAME_LENGTHS: readonly [min: number, max: number] = [32, 64];
 
 /** The options of `prefix`, by the names of the upstreams. */
 function prefixesIn(
@@ -91,46 +104,14 @@ function warn(upstream: string, message: string): void {
   process.emitWarning(`${upstream}: ${message}`);
 }
 
-// Typed against the options, so that a new option must be added here too.
-const UPSTREAM_OPTIONS = { names: true, prefix: true } as const satisfies Record<keyof UpstreamNaming, true>;
-
-/** Throws a TypeError that names the option. `known`: the names of the upstreams. */
-export function checkNamingOptions(options: NamingOptions, known: readonly string[]): void {
-  const { separator, maxNameLength, upstreams = {}, rememberNames, onWarning } = options;
-  checkNames("names", options.names);
-  if (separator !== undefined && !(typeof separator === "string" && SEPARATOR.test(separator))) {
-    throw new TypeError("to(): `separator` must be one to four of the characters _ and -");
-  }
-  const [min, max] = NAME_LENGTHS;
-  if (
-    maxNameLength !== undefined &&
-    !(Number.isInteger(maxNameLength) && maxNameLength >= min && maxNameLength <= max)
-  ) {
-    throw new TypeError(`to(): \`maxNameLength\` must be a whole number from ${min} to ${max}`);
-  }
-  if (rememberNames !== undefined && typeof rememberNames !== "string") {
-    throw new TypeError(`to(): \`rememberNames\` must be a string, not ${kindOf(rememberNames)}`);
-  }
-  if (onWarning !== undefined && typeof onWarning !== "function") {
-    throw new TypeError(`to(): \`onWarning\` must be a function, not ${kindOf(onWarning)}`);
-  }
+/** Throws a TypeError if an upstream does not exist, or two have the same prefix. `known`: the names of the upstreams. */
+export function checkPrefixes({ upstreams = {} }: NamingOptions, known: readonly string[]): void {
   checkOptions("to()", upstreams, Object.fromEntries(known.map((name) => [name, true])), "upstreams.");
   const prefixes = new Map<string, string>();
-  for (const [name, own] of Object.entries(upstreams)) {
-    checkOptions("to()", own, UPSTREAM_OPTIONS, `upstreams.${name}.`);
-    checkNames(`upstreams.${name}.names`, own.names);
-    if (own.prefix === undefined) continue;
-    if (typeof own.prefix !== "string" || !PREFIX.test(own.prefix)) {
-      const what = `1 to ${MAX_LABEL_LENGTH} letters, digits, _ and -`;
-      throw new TypeError(`to(): \`upstreams.${name}.prefix\` must have ${what}`);
-    }
-    const other = prefixes.get(own.prefix);
+  for (const [name, { prefix }] of Object.entries(upstreams)) {
+    if (prefix === undefined) continue;
+    const other = prefixes.get(prefix);
     if (other !== undefined) throw new TypeError(`to(): the upstreams ${other} and ${name} have the same \`prefix\``);
-    prefixes.set(own.prefix, name);
+    prefixes.set(prefix, name);
   }
-}
-
-function checkNames(option: string, names: unknown): void {
-  if (names === undefined || NAMES_OPTIONS.some((known) => known === names)) return;
-  throw new TypeError(`to(): \`${option}\` must be "when-needed" or "always", not ${JSON.stringify(names)}`);
 }
