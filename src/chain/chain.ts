@@ -135,7 +135,7 @@ function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: Ga
     ]);
     return (handler ??= createRouter(Object.fromEntries(upstreams), { ...options, shownNames }));
   };
-  const run: Handler = (request, context) =>
+  const run: ItemHandler = (request, context) =>
     handler === undefined ? load().then((loaded) => loaded(request, context)) : handler(request, context);
   const find = async (loaded: ItemHandler, kind: ItemKind, name: string, context: Context): Promise<Item> =>
     loaded.items?.find(kind, name, context) ?? new Item({ kind, name });
@@ -144,18 +144,20 @@ function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: Ga
       handler?.items?.find(kind, name, context) ?? load().then((loaded) => find(loaded, kind, name, context)),
     version: (caller) => handler?.items?.version(caller) ?? -1,
   };
-  return Object.assign(run, { items });
+  run.items = items;
+  return run;
 }
 
 /** Replaces the info or the instructions of a single upstream. */
 function withInfo(only: ItemHandler, { info, instructions }: GatewayOptions): ItemHandler {
-  const run: Handler = async (request, context) => {
+  const run: ItemHandler = async (request, context) => {
     const result = await only(request, context);
     if (request.method !== "server/discover") return result;
     const _meta = info && { ...result._meta, [META.serverInfo]: info };
     return { ...result, ...defined({ instructions, _meta }) };
   };
-  return Object.assign(run, { items: only.items });
+  run.items = only.items;
+  return run;
 }
 
 function upstreamsFrom(targets: Readonly<Record<string, ChainTarget>>): Map<string, GatewayUpstream> {

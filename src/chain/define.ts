@@ -13,7 +13,7 @@ import {
 } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { layered } from "./driver.ts";
-import type { Layer, Transform } from "./layer.ts";
+import type { Layer, LayeredMiddleware, Transform } from "./layer.ts";
 
 /** Where a middleware is created. */
 export interface Place {
@@ -56,7 +56,7 @@ export interface Definition<Of extends Fields = Fields> {
 }
 
 /** Middleware that decides by definitions says which it needs (driver.ts). */
-export type ActingMiddleware = Middleware & Pick<Layer, "needs">;
+export type ActingMiddleware = Middleware & { needs?: Layer["needs"] };
 
 /** Creates a middleware. Throws an error that names the option if one is wrong. */
 export interface DefinedMiddleware<Arguments extends readonly unknown[] = [options?: unknown]> {
@@ -110,7 +110,8 @@ function createMiddleware<Of extends Fields>(
   const changing = transform?.(options, place);
   if (acting !== undefined && changing === undefined && acting.needs === undefined) {
     // It is called directly outside of a chain, and so as fast as it can be.
-    return keepsLists ? Object.assign(acting, { layer: { middleware: acting } }) : acting;
+    if (keepsLists) (acting as LayeredMiddleware).layer = { middleware: acting };
+    return acting;
   }
   const { needs } = acting ?? {};
   return layered(name, defined({ middleware: acting, transform: changing, needs }));

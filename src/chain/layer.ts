@@ -60,4 +60,4 @@ export interface Layer {
 export type LayeredMiddleware = Middleware & { layer?: Layer };
 
 /** A handler that knows what the names of its callers lead to: a router, or a gateway. */
-export type ItemHandler = Handler & { readonly items?: ItemSource | undefined };
+export type ItemHandler = Handler & { items?: ItemSource | undefined };

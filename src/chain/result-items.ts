@@ -1,10 +1,9 @@
-// The items of lists, the item that a request names, and the resource URIs in results, for all that changes what callers
-// see: the router, filter and rename.
+// The items of lists, and the resource URIs in results: of resource contents, of links and embedded resources in tool and
+// prompt results, and in the results of tasks. What needs no change is not copied.
 
 import type { Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { invalidParams, McpError } from "../protocol/errors.ts";
-import { LISTS, type List, type ListCapability, type ListKind } from "../protocol/lists.ts";
+import { LISTS, type List, type ListKind } from "../protocol/lists.ts";
 
 type Fields = { readonly [key: string]: unknown };
 
@@ -14,18 +13,6 @@ export type KindOfList = List & { readonly kind: ListKind };
 export const LISTS_BY_METHOD: ReadonlyMap<string, KindOfList> = new Map(
   (Object.keys(LISTS) as ListKind[]).map((kind) => [LISTS[kind].method, { ...LISTS[kind], kind }]),
 );
-
-export interface NamingParam {
-  readonly capability: ListCapability;
-  readonly param: "name" | "uri";
-}
-
-/** The requests that name one item, with the param that holds its name. */
-export const NAMING_PARAMS: ReadonlyMap<string, NamingParam> = new Map<string, NamingParam>([
-  ["tools/call", { capability: "tools", param: "name" }],
-  ["prompts/get", { capability: "prompts", param: "name" }],
-  ["resources/read", { capability: "resources", param: "uri" }],
-]);
 
 /** Changes each item of a list. If `change` returns undefined, the item is left out. Invalid items stay unchanged. */
 export function mapItems(
@@ -42,39 +29,6 @@ export function mapItems(
   });
   return { ...result, [list.field]: changed };
 }
-
-/** The error that a server gives for an item that it does not have. */
-export function notFound(capability: ListCapability, name: string): McpError {
-  if (capability === "tools") return McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
-  if (capability === "prompts") {
-    return McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
-  }
-  return McpError.of("resource_not_found", `Resource not found: ${name}`, { uri: name });
-}
-
-export interface CompletionRef {
-  readonly capability: ListCapability;
-  /** The field of the reference that holds the name. */
-  readonly field: "name" | "uri";
-  readonly name: string;
-}
-
-/** Reads the `ref` of a completion request; undefined if it is invalid. */
-export function readRef(ref: unknown): CompletionRef | undefined {
-  if (!isObject(ref)) return undefined;
-  const [capability, field] =
-    ref["type"] === "ref/prompt" ? (["prompts", "name"] as const) : (["resources", "uri"] as const);
-  const name = ref[field];
-  return typeof name === "string" ? { capability, field, name } : undefined;
-}
-
-export function nothingToComplete(capability: ListCapability, name: string, ref: unknown): McpError {
-  const what = capability === "prompts" ? `prompt ${name}` : `resource ${name}`;
-  return invalidParams(`There is no ${what} to complete`, { ref });
-}
-
-// The rest changes resource URIs: of resource contents, of links and embedded resources in tool and prompt results, and
-// in the results of tasks. What needs no change is not copied.
 
 type ChangeUri = (uri: string) => string;
 

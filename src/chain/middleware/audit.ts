@@ -15,7 +15,7 @@ import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { methodNames } from "../method-names.ts";
 import { jsonOf, ObservedCall, publicUri, type CallReader } from "../observe.ts";
-import { readRef } from "../result-items.ts";
+import { namedIn } from "../named-items.ts";
 
 const OPTIONS = {
   file: requiredInConfig(string("The path of the file; relative to this config.")),
@@ -84,8 +84,12 @@ function createAudit(options: AuditOptions, { folder, error }: DefinitionPlace):
       if (entry === undefined) return undefined;
       const ms = Math.round(call.ms * 10) / 10;
       // Added to the entry, since a copy with more fields takes longer than all the rest.
-      Object.assign(entry, start && { event: "end" }, upstream && { upstream }, outcomeOf(call), { ms });
-      return lines.add(entry);
+      const line = entry as Record<string, unknown>;
+      if (start) line["event"] = "end";
+      if (upstream !== undefined) line["upstream"] = upstream;
+      for (const [field, value] of Object.entries(outcomeOf(call))) line[field] = value;
+      line["ms"] = ms;
+      return lines.add(line);
     },
   };
   const middleware: Middleware = function audit(request, context, next) {
@@ -100,7 +104,7 @@ function createAudit(options: AuditOptions, { folder, error }: DefinitionPlace):
 function entryOf({ request, context, caller, name }: ObservedCall, withArguments: boolean | "hash"): object {
   const { method, params } = request;
   const { uri, taskId } = params;
-  const completed = name === undefined ? readRef(params["ref"])?.name : undefined;
+  const completed = method === "completion/complete" ? namedIn(request)?.name : undefined;
   const named = completed === undefined ? name : publicUri(completed);
   const args = withArguments === false ? undefined : (params["arguments"] ?? params["argument"] ?? (uri && { uri }));
   return {

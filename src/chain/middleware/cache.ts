@@ -5,16 +5,17 @@
 
 import { abortable, deferred } from "../../core/async.ts";
 import { copyContext, isCancelled } from "../../core/cancel.ts";
-import type { Caller, Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
 import { boolean, count, mapOf, ms, object, required, type OptionsOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze } from "../../core/values.ts";
 import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/base.ts";
 import { Cache } from "../../protocol/result-cache.ts";
-import { define, type DefinedMiddleware } from "../define.ts";
-import { viewKey, type ItemKind } from "../catalogue.ts";
-import { LISTS_BY_METHOD, NAMING_PARAMS } from "../result-items.ts";
+import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
+import { viewKey } from "../catalogue.ts";
+import { capabilityOf, namedIn } from "../named-items.ts";
+import { LISTS_BY_METHOD } from "../result-items.ts";
 import { matchesGlob } from "../../core/text.ts";
 
 const RULE = {
@@ -61,12 +62,15 @@ export const cache: DefinedMiddleware<[options?: CacheOptions]> = define({
   middleware: createCache,
 });
 
+/** The methods whose results rules by name concern. */
+const USING: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read"]);
+
 function createCache({
   lists: listRule,
   maxEntries = 1_000,
   maxBytes = MAX_BYTES,
   ...byName
-}: CacheOptions): Middleware {
+}: CacheOptions): ActingMiddleware {
   const lists = listRule && readRule("*", listRule);
   const rules = new Map(
     LIST_CAPABILITIES.map((kind) => [
@@ -75,13 +79,13 @@ function createCache({
     ]),
   );
   const results = new CachedResults(maxEntries, maxBytes);
-  const ruleFor = ({ method, params }: Request): Rule | undefined => {
+  const ruleFor = (request: Request): Rule | undefined => {
+    const { method } = request;
     if (LISTS_BY_METHOD.has(method)) return lists;
-    const naming = NAMING_PARAMS.get(method);
-    const name = naming && (params[naming.param] as string);
-    return name === undefined ? undefined : rules.get(naming!.capability)?.find(({ glob }) => matchesGlob(glob, name));
+    const named = USING.has(method) ? namedIn(request) : undefined;
+    return named && rules.get(capabilityOf(named.kind))?.find(({ glob }) => matchesGlob(glob, named.name));
   };
-  const middleware: Middleware = (request, context, next) => {
+  const middleware: ActingMiddleware = (request, context, next) => {
     const { method } = request;
     if (method === "subscriptions/listen") return next(request, results.watch(context));
     const rule = ruleFor(request);
@@ -90,13 +94,13 @@ function createCache({
     const known = call.find();
     return known === undefined ? call.run(next) : Promise.resolve(known);
   };
-  const needs = (kind: ItemKind, name: string): boolean =>
+  middleware.needs = (kind, name) =>
     kind === "tools" &&
     rules
       .get("tools")
       ?.find(({ glob }) => matchesGlob(glob, name))
       ?.glob.includes("*") === true;
-  return Object.assign(middleware, { needs });
+  return middleware;
 }
 
 function readRule(glob: string, { ttlMs, public: isPublic = false }: CacheRule): Rule {

@@ -3,7 +3,7 @@
 // default of the specification. Works for both styles: a stateless caller gets `input_required`, and its answer goes on
 // with the same call.
 
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, count, either, strings, type OptionsOf } from "../../core/fields.ts";
 import { globMatcher, sanitize } from "../../core/text.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -11,8 +11,8 @@ import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
-import { define, type DefinedMiddleware } from "../define.ts";
-import { calledTool, type ItemKind } from "../catalogue.ts";
+import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
+import { calledTool } from "../catalogue.ts";
 
 const OPTIONS = {
   include: strings("Tools that need consent; `*` matches any characters. Default: all."),
@@ -46,7 +46,7 @@ export const confirm: DefinedMiddleware<[options?: ConfirmOptions]> = define({
   middleware: createConfirm,
 });
 
-function createConfirm({ include, only, arguments: shown = true, unasked }: ConfirmOptions): Middleware {
+function createConfirm({ include, only, arguments: shown = true, unasked }: ConfirmOptions): ActingMiddleware {
   const concerns = include?.flatMap(matchersOf);
   const isAll = only === "all";
   const allowsUnasked = unasked === "allow";
@@ -63,15 +63,14 @@ function createConfirm({ include, only, arguments: shown = true, unasked }: Conf
     return refusal ?? runOnce(request, context, next);
   };
   const isConcerned = (name: string): boolean => concerns?.some((matches) => matches(name)) !== false;
-  const middleware: Middleware = (request, context, next) => {
+  const middleware: ActingMiddleware = (request, context, next) => {
     if (request.method !== "tools/call" || !isConcerned(request.params["name"] as string))
       return next(request, context);
     // A tool that is in no list may destroy something too.
     return !isAll && calledTool(context)?.mayDestroy === false ? next(request, context) : check(request, context, next);
   };
-  return Object.assign(middleware, {
-    needs: (kind: ItemKind, name: string) => kind === "tools" && !isAll && isConcerned(name),
-  });
+  middleware.needs = (kind, name) => kind === "tools" && !isAll && isConcerned(name);
+  return middleware;
 }
 
 /** Also with the prefix that a tool gets when another server has one of the same name. In doubt, the user is asked. */

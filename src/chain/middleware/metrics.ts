@@ -2,10 +2,9 @@
 // The names follow OpenTelemetry's conventions for MCP. Callers choose methods and names, so a name gets figures of its
 // own only once it was in a list or a call of it succeeded, and the number of series is limited. The rest is `_other`.
 
-import type { Middleware } from "../../core/handler.ts";
 import { count, type OptionsOf } from "../../core/fields.ts";
 import { trusted } from "../../protocol/compose.ts";
-import { define, type DefinedMiddleware } from "../define.ts";
+import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { REQUEST_NAMES } from "../method-names.ts";
 import { ObservedCall, type CallReader } from "../observe.ts";
 
@@ -46,13 +45,14 @@ export const metrics: DefinedMiddleware<[options?: MetricsOptions]> = define({
   middleware: createMetrics,
 });
 
-function createMetrics({ maxSeries = 1_000 }: MetricsOptions): Middleware {
+function createMetrics({ maxSeries = 1_000 }: MetricsOptions): ActingMiddleware {
   const figures = new Figures(maxSeries);
-  const middleware: Middleware = trusted(function metrics(request, context, next) {
+  const middleware: ActingMiddleware = trusted(function metrics(request, context, next) {
     return new ObservedCall(figures, request, context).run(next);
   });
   middleware.metrics = (upstreams) => figures.format(upstreams);
-  return Object.assign(middleware, { needs: () => false });
+  middleware.needs = () => false;
+  return middleware;
 }
 
 /** What is known about the requests of a method. */

@@ -4,13 +4,13 @@
 
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
 import { count, ms, type OptionsOf } from "../../core/fields.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
 import { calledTool } from "../catalogue.ts";
-import { define, type DefinedMiddleware } from "../define.ts";
+import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { methodNames } from "../method-names.ts";
 
 const OPTIONS = {
@@ -39,7 +39,7 @@ export const retry: DefinedMiddleware<[options?: RetryOptions]> = define({
   middleware: createRetry,
 });
 
-function createRetry({ attempts = ATTEMPTS, firstMs, maxMs, methods: names }: RetryOptions): Middleware {
+function createRetry({ attempts = ATTEMPTS, firstMs, maxMs, methods: names }: RetryOptions): ActingMiddleware {
   const methods = names && new Set(names);
   const pauses = defined({ firstMs, maxMs });
   const run = async (request: Request, context: Context, next: Handler): Promise<Result> => {
@@ -53,13 +53,14 @@ function createRetry({ attempts = ATTEMPTS, firstMs, maxMs, methods: names }: Re
       await pause(backoffMs(count - 1, pauses), context.signal);
     }
   };
-  const middleware: Middleware = (request, context, next) => {
+  const middleware: ActingMiddleware = (request, context, next) => {
     const { method } = request;
     const isRetried = methods?.has(method) !== false && method !== "subscriptions/listen";
     return isRetried ? run(request, context, next) : next(request, context);
   };
   // What the lists that the caller has got say about a tool is enough. They are not read for it.
-  return Object.assign(middleware, { needs: () => false });
+  middleware.needs = () => false;
+  return middleware;
 }
 
 /** One request with all its attempts. */

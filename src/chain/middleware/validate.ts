@@ -3,7 +3,7 @@
 // schemas are not checked, since those of an upstream could keep the gateway busy for minutes.
 
 import { BoundedMap } from "../../core/collections.ts";
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, type OptionsOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -13,8 +13,8 @@ import type { JsonSchema } from "../../protocol/model/index.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { SchemaCheck } from "../../protocol/schema-kind.ts";
 import type { ToolFact } from "../../protocol/tool-facts.ts";
-import { define, type DefinedMiddleware } from "../define.ts";
-import { calledTool, type ItemKind } from "../catalogue.ts";
+import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
+import { calledTool } from "../catalogue.ts";
 
 const OPTIONS = {
   arguments: boolean("Whether calls with invalid arguments are refused. Default: true."),
@@ -51,7 +51,7 @@ export const validate: DefinedMiddleware<[options?: ValidateOptions]> = define({
   middleware: createValidate,
 });
 
-function createValidate({ arguments: checksArguments = true, results = "refuse" }: ValidateOptions): Middleware {
+function createValidate({ arguments: checksArguments = true, results = "refuse" }: ValidateOptions): ActingMiddleware {
   const checks = new SchemaChecks();
   const tasks = new BoundedMap<string, Tool>(MAX_TASKS);
   const checkResult = async ({ name, outputSchema }: Tool, result: Result): Promise<void> => {
@@ -91,7 +91,7 @@ function createValidate({ arguments: checksArguments = true, results = "refuse" 
     if (isObject(ofTask)) await checkResult(tool, ofTask);
     return result;
   };
-  const middleware = trusted((request, context, next) => {
+  const middleware: ActingMiddleware = trusted((request, context, next) => {
     const { method, params } = request;
     if (method === "tools/call") {
       // The upstream answers for a tool that it does not list.
@@ -101,7 +101,8 @@ function createValidate({ arguments: checksArguments = true, results = "refuse" 
     const task = method.startsWith("tasks/") ? tasks.get(String(params["taskId"])) : undefined;
     return task === undefined ? next(request, context) : taskResult(task, request, context, next);
   });
-  return Object.assign(middleware, { needs: (kind: ItemKind) => kind === "tools" });
+  middleware.needs = (kind) => kind === "tools";
+  return middleware;
 }
 
 /** In older revisions, invalid arguments are a protocol error. */

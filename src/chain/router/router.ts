@@ -61,7 +61,7 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     }
     return view;
   };
-  const run: Handler = async (request, context) => {
+  const run: ItemHandler = async (request, context) => {
     checkParams(request.method, request.params);
     const part = options.select?.(context.caller);
     const handler = HANDLERS.get(request.method) ?? sendToFirst;
@@ -83,7 +83,8 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     },
     version: (caller) => knownView(caller)?.version ?? 0,
   };
-  return Object.assign(run, { items });
+  run.items = items;
+  return run;
 }
 
 /** Whether the upstream is running; also true if it does not say. */

@@ -79,7 +79,7 @@ export function singleUpstream(
   const pass = async (request: Request, context: Context): Promise<Result> => {
     return checkResult(await sendTo(undefined, handler, request, context), request);
   };
-  const run: Handler = (request, context) => {
+  const run: ItemHandler = (request, context) => {
     const kind = KIND_OF.get(request.method);
     if (kind === undefined) return pass(request, context);
     return request.method.endsWith("/list") ? list(kind, request, context) : send(kind, request, context);
@@ -106,7 +106,8 @@ export function singleUpstream(
       return shown + ((handler as ItemHandler).items?.version(caller) ?? 0);
     },
   };
-  return Object.assign(run, { items });
+  run.items = items;
+  return run;
 }
 
 /** Finds the upstream's own names for shown ones. Names that were shown before, with other upstreams, are kept. */
