@@ -19,7 +19,7 @@ import type { TransportSource } from "../transport/transport.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { checkTarget, type UpstreamTarget } from "./upstream/options.ts";
 
-const GATEWAY = {
+export const GATEWAY = {
   ...NAMING,
   info: refine(
     field(

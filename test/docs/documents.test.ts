@@ -5,7 +5,12 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { GATEWAY } from "../../src/chain/chain.ts";
+import { UPSTREAM } from "../../src/chain/upstream/options.ts";
 import { MIDDLEWARE } from "../../src/config/middleware.ts";
+import type { Fields } from "../../src/core/options.ts";
+import { SETTINGS } from "../../src/live/js/settings.ts";
+import { GUEST, LIVE } from "../../src/live/options.ts";
 import { COMMANDS } from "../../src/cli/commands/index.ts";
 import { CLIENTS } from "../../src/config/clients.ts";
 import { EXIT } from "../../src/cli/command.ts";
@@ -121,6 +126,30 @@ describe("docs/middleware/", () => {
     // The table has each of them once.
     const [table = []] = tables(readPage("docs/middleware/index.md"));
     expect(firstWords(table).toSorted()).toEqual([...MIDDLEWARE.keys()].toSorted());
+  });
+
+  it.each([...MIDDLEWARE])("has the options of %s in their order, with their defaults", (name, { definition }) => {
+    const page = readPage(`docs/middleware/${name}.md`);
+    const rows = tables(page.slice(page.indexOf("| Option")))[0] ?? [];
+    const names = rows.map(([cell = ""]) => /^`(\w+)`/.exec(cell)?.[1]);
+    expect(names).toEqual(Object.keys(definition.options));
+    Object.values(definition.options).forEach(({ description, required }, at) => {
+      const [, written] = /Default: ([\d,]+)\.$/.exec(description) ?? [];
+      const [, , value] = rows[at] ?? [];
+      if (written !== undefined) expect(value, names[at]).toBe(written.replaceAll(",", ""));
+      if (required !== undefined) expect(value, names[at]).toBe("required");
+    });
+  });
+});
+
+describe.each<[page: string, heading: string, fields: Fields]>([
+  ["chain", "### Options of `to()`", GATEWAY],
+  ["chain", "### Options of `upstream()`", UPSTREAM],
+  ["live", "### Options", { ...LIVE, ...GUEST, ...SETTINGS }],
+])("docs/reference/%s.md: %s", (page, heading, fields) => {
+  it("has every option", () => {
+    const rows = tableUnder(heading, readPage(`docs/reference/${page}.md`));
+    expect(firstWords(rows).toSorted()).toEqual(Object.keys(fields).toSorted());
   });
 });
 
