@@ -3,7 +3,8 @@
 export type { Chain, ChainTarget, GatewayOptions } from "./chain.ts";
 export type { ComposedHandler } from "./compose.ts";
 export type { ChainEntry } from "../protocol/compose.ts";
-export type { DefinedMiddleware, Definition, DefinitionPlace, Place } from "./define.ts";
+export type { ActingMiddleware, DefinedMiddleware, Definition, DefinitionPlace, Place } from "./define.ts";
+export type { Layer, Transform } from "./layer.ts";
 export type { Gateway, GatewayUpstream } from "./gateway.ts";
 export type { CallReader, ObservedCall, ObservedQuestion, Step } from "./observe.ts";
 export type { Metadata, MetadataServer, TransformOptions } from "./transform.ts";
