@@ -12,7 +12,8 @@ import { ownInfo } from "../client/connect.ts";
 import { unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
-import { checkOptions } from "../core/options.ts";
+import { boolean, code, func, type OptionsOf } from "../core/fields.ts";
+import { checkFields, OptionPlace } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { codeSandbox, createCodeMode, sandboxProblems } from "./live.ts";
 import { selectPart } from "./profiles.ts";
@@ -24,40 +25,29 @@ import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
 import { createAuthorizer, type SignIn } from "./sign-in.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
 
-/** Options of `createGateway()`. */
-export interface CreateGatewayOptions {
-  /** Called with what the program of an upstream writes to stderr. */
-  readonly onStderr?: ((upstream: string, text: string) => void) | undefined;
-  /** Called with each line on the program's stdout that is not a message. */
-  readonly onNoise?: ((upstream: string, line: string) => void) | undefined;
-  /** Called when the status of an upstream changes. When it is closed, `pids` are the processes that it had. */
-  readonly onState?: ((upstream: string, status: UpstreamStatus) => void) | undefined;
-  /** Lets a user sign in to an upstream that asks for it. Default: only the tokens of `catenary login` are used. */
-  readonly signIn?: SignIn | undefined;
-  /** Called with names of an upstream that model APIs would refuse. Default: `process.emitWarning`. */
-  readonly onWarning?: ((upstream: string, message: string) => void) | undefined;
-  /** Whether the names that are shown stay the same after a restart. They are kept under the path of the config. */
-  readonly rememberNames?: boolean | undefined;
-  /** Middleware that the config may name beside the built-in ones, as for `loadConfig`. */
-  readonly middleware?: MiddlewareFactories | undefined;
-  /** Creates the upstreams; default: `upstream` of catenary/chain. */
-  readonly upstream?: ((target: UpstreamTarget, options: UpstreamOptions) => Upstream) | undefined;
-  /** The option `changing` of the gateway, for a program that updates it. Default: false. */
-  readonly changing?: boolean | undefined;
-}
-
-// The type makes sure that a new option is added here too.
 const OPTIONS = {
-  onStderr: true,
-  onNoise: true,
-  onState: true,
-  signIn: true,
-  onWarning: true,
-  rememberNames: true,
-  middleware: true,
-  upstream: true,
-  changing: true,
-} as const satisfies Record<keyof CreateGatewayOptions, true>;
+  /** Called with what the program of an upstream writes to stderr. */
+  onStderr: func<(upstream: string, text: string) => void>(),
+  /** Called with each line on the program's stdout that is not a message. */
+  onNoise: func<(upstream: string, line: string) => void>(),
+  /** Called when the status of an upstream changes. When it is closed, `pids` are the processes that it had. */
+  onState: func<(upstream: string, status: UpstreamStatus) => void>(),
+  /** Lets a user sign in to an upstream that asks for it. Default: only the tokens of `catenary login` are used. */
+  signIn: code<SignIn>(),
+  /** Called with names of an upstream that model APIs would refuse. Default: `process.emitWarning`. */
+  onWarning: func<(upstream: string, message: string) => void>(),
+  rememberNames: boolean(
+    "Whether the names that are shown stay the same after a restart. They are kept under the path of the config.",
+  ),
+  /** Middleware that the config may name beside the built-in ones, as for `loadConfig`. */
+  middleware: code<MiddlewareFactories>(),
+  /** Creates the upstreams; default: `upstream` of catenary/chain. */
+  upstream: func<(target: UpstreamTarget, options: UpstreamOptions) => Upstream>(),
+  changing: boolean("The option `changing` of the gateway, for a program that updates it. Default: false."),
+};
+
+/** Options of `createGateway()`. */
+export type CreateGatewayOptions = OptionsOf<typeof OPTIONS>;
 
 /**
  * Throws a ConfigError if a middleware or an upstream cannot be created. Everything created so far is then closed.
@@ -66,7 +56,7 @@ const OPTIONS = {
  * await serve(await createGateway(await loadConfig("catenary.json")));
  */
 export async function createGateway(config: Config, options: CreateGatewayOptions = {}): Promise<Gateway> {
-  checkOptions("createGateway()", options, OPTIONS);
+  checkFields(options, OPTIONS, new OptionPlace("createGateway()"));
   const running = await ConfigGateway.create(config, options);
   running.start();
   return running.gateway;

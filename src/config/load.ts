@@ -6,7 +6,8 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { NAMING, SEPARATOR } from "../chain/router/naming.ts";
-import { checkOptions } from "../core/options.ts";
+import { code as option, type OptionsOf } from "../core/fields.ts";
+import { checkFields, OptionPlace } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
 import { type Compat, COMPATS } from "../protocol/compat.ts";
@@ -88,17 +89,17 @@ export interface Config {
   readonly warnings: readonly Problem[];
 }
 
-/** Options of `loadConfig()`, `checkConfig()` and `examineConfig()`. */
-export interface ConfigOptions {
+const OPTIONS = {
   /** Values of variables; default: the environment of the process. */
-  readonly env?: Environment | undefined;
+  env: option<Environment>(),
   /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. If it throws, so does `loadConfig`. */
-  readonly inputs?: AskInput | undefined;
+  inputs: option<AskInput>(),
   /** Middleware that a config may name beside the built-in ones. One with the same name takes the place of a built-in one. */
-  readonly middleware?: read.MiddlewareFactories | undefined;
-}
+  middleware: option<read.MiddlewareFactories>(),
+};
 
-const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;
+/** Options of `loadConfig()`, `checkConfig()` and `examineConfig()`. */
+export type ConfigOptions = OptionsOf<typeof OPTIONS>;
 
 /**
  * Loads a config for use. Throws a ConfigError with all problems, or Node's error if the file cannot be read. If a
@@ -108,7 +109,7 @@ const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies
  * const gateway = await createGateway(await loadConfig("catenary.json"));
  */
 export async function loadConfig(path: string, options: ConfigOptions = {}): Promise<Config> {
-  checkOptions("loadConfig()", options, OPTIONS);
+  checkFields(options, OPTIONS, new OptionPlace("loadConfig()"));
   return loadConfigText(await readConfigText(path), path, options);
 }
 
@@ -122,7 +123,7 @@ export async function loadConfigText(text: string, path: string, options: Config
 
 /** Returns all problems of a text, in order. Does not ask for inputs. The file `path` need not exist. */
 export async function checkConfig(text: string, path: string, options: ConfigOptions = {}): Promise<Problem[]> {
-  checkOptions("checkConfig()", options, OPTIONS);
+  checkFields(options, OPTIONS, new OptionPlace("checkConfig()"));
   return [...(await readConfig(text, path, options)).problems];
 }
 
@@ -142,7 +143,7 @@ export interface ConfigReport {
 
 /** Checks a file and reports what is in it. Also warns about programs that cannot be started on this machine. */
 export async function examineConfig(path: string, options: ConfigOptions = {}): Promise<ConfigReport> {
-  checkOptions("examineConfig()", options, OPTIONS);
+  checkFields(options, OPTIONS, new OptionPlace("examineConfig()"));
   return (await examineConfigText(await readConfigText(path), path, options)).report;
 }
 

@@ -3,12 +3,12 @@
 
 import { attempt } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
+import { checkFields, kindOf, OptionPlace, type OptionsOf } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { decode, encode, faultText } from "../../jsonrpc/codec.ts";
 import { type Id, isId, type Message } from "../../jsonrpc/message.ts";
 import type { Inbound, NamedTransportSource, Transport, TransportSource } from "../../transport/transport.ts";
-import type { UpstreamOptions } from "./options.ts";
+import { UPSTREAM } from "./options.ts";
 import { upstream, type Upstream } from "./upstream.ts";
 
 /** A server of the official SDK: `McpServer` or `Server`, of version 1 or 2. */
@@ -31,15 +31,12 @@ export interface SdkTransport {
 /** Makes a server for one session. `era` is for functions that were written for version 2 of the SDK. */
 export type SdkServerFactory = (context: { readonly era: "legacy" }) => SdkServer | Promise<SdkServer>;
 
-/** Options of `fromSdk()`: those of `upstream()` that concern a server in this process. */
-export type FromSdkOptions = Pick<
-  UpstreamOptions,
-  "name" | "share" | "timeoutMs" | "maxTimeoutMs" | "startTimeoutMs" | "idleMs" | "maxSessions" | "start" | "onState"
->;
+const { name, share, timeoutMs, maxTimeoutMs, startTimeoutMs, idleMs, maxSessions, start, onState } = UPSTREAM;
+const OPTIONS = { name, share, timeoutMs, maxTimeoutMs, startTimeoutMs, idleMs, maxSessions, start, onState };
 
-const OPTIONS: OptionNames<FromSdkOptions> = /* @__PURE__ */ optionNames(
-  "name share timeoutMs maxTimeoutMs startTimeoutMs idleMs maxSessions start onState",
-);
+/** Options of `fromSdk()`: those of `upstream()` that concern a server in this process. */
+export type FromSdkOptions = OptionsOf<typeof OPTIONS>;
+
 /** A session in this process costs little, so there may be as many as our own server allows. */
 const MAX_SESSIONS = 10_000;
 const EXPECTED = "a server of the official SDK, with `connect` and `close`";
@@ -59,7 +56,7 @@ const FROM_FUNCTION = "the function given to fromSdk() must make a new server ea
  * const gateway = chain(log()).to({ notes: fromSdk(() => createNotesServer()) });
  */
 export function fromSdk(server: SdkServer | SdkServerFactory, options: FromSdkOptions = {}): Upstream {
-  checkOptions("fromSdk()", options, OPTIONS);
+  checkFields(options, OPTIONS, new OptionPlace("fromSdk()"));
   if (typeof server === "function" && !("tool" in server)) {
     const transport = async (): Promise<Transport> => new SdkConnection(await create(server), FROM_FUNCTION);
     const source = sourceOf(transport, "The function given to fromSdk() did not make a server");

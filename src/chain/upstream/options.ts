@@ -8,6 +8,7 @@ import {
   choice,
   code,
   count,
+  documented,
   either,
   field,
   msOrZero,
@@ -106,8 +107,7 @@ export const UPSTREAM = {
   fetch: code<NonNullable<ConnectOptions["fetch"]>>(),
   /** Limits on messages. */
   limits: code<NonNullable<ConnectOptions["limits"]>>(),
-  /** Called when the status has changed. */
-  onState: code<(status: UpstreamStatus) => void>(),
+  onState: documented("Called when the status has changed.", code<(status: UpstreamStatus) => void>()),
   /** Gets what a command writes to stderr. */
   onStderr: code<NonNullable<ConnectOptions["onStderr"]>>(),
   /** Gets lines of a command that are not messages. */
