@@ -1,21 +1,4 @@
-// Defines what all commands share: their interface, the exit codes, errors that have an exit code, and Ctrl-C.
-
-export interface Command {
-  /** The text of `catenary NAME --help`. */
-  readonly help: string;
-  /** Those of its arguments that are not for another program, which it starts. */
-  own(args: readonly string[]): readonly string[];
-  /** Resolves to the exit code, or to undefined if the command keeps running. */
-  run(args: readonly string[]): Promise<number | undefined>;
-}
-
-/** A command in the table of all commands (commands/index.ts). */
-export interface CommandEntry {
-  /** Its line in `catenary --help`. */
-  readonly summary: string;
-  /** Each command is imported only when it is used, so that --help stays fast. */
-  load(): Promise<Command>;
-}
+// Defines what all commands share: the exit codes, errors that have an exit code, and Ctrl-C.
 
 export const EXIT = { ok: 0, usage: 1, notFound: 2, auth: 3, unreachable: 4, toolFailed: 5, interrupted: 130 } as const;
 

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { nearest } from "../core/options.ts";
 import { beforeSeparator, EXIT, UsageError } from "./command.ts";
 import { COMMANDS } from "./commands/index.ts";
-import { exit, exitWithError, oneLine, printStatus } from "./terminal/output.ts";
+import { exit, exitWithError, oneLine, printStatus, terminalWidth } from "./terminal/output.ts";
 
 function helpText(): string {
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`);
@@ -55,7 +55,7 @@ async function main(args: readonly string[]): Promise<number | undefined> {
   const command = await entry.load();
   const own = command.own(rest);
   if (own.includes("--help") || own.includes("-h")) {
-    process.stdout.write(command.help);
+    process.stdout.write(command.help(terminalWidth(process.stdout)));
     return EXIT.ok;
   }
   return command.run(rest);

@@ -3,77 +3,45 @@
 
 import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { isObject } from "../../core/values.ts";
+import { boolean, string } from "../../core/fields.ts";
 import { nearest } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
 import { findSpawnProblem } from "../../process/program.ts";
-import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { NotFoundError, UsageError } from "../command.ts";
+import { command, type Command, unexpectedArguments } from "../define.ts";
+import { firstGiven, flag, type FlagValues, type ParsedLine, parseFlags, splitAtCommand } from "../flags.ts";
 import {
   CHANGE_FLAGS,
-  CHANGE_HELP,
+  CHANGE_NOTES,
   changeFile,
   type EditedFile,
   editText,
   openForEdit,
   valueIn,
 } from "../setup/change-file.ts";
-import { defineCommand } from "../show/problems.ts";
-import {
-  CONFIG,
-  type FlagValues,
-  parseEnvFlags,
-  parseFlags,
-  parseHeaders,
-  splitAtCommand,
-  unexpectedArguments,
-} from "../target/target.ts";
+import { COMMAND_FLAGS, CONFIG, HEADER, isUrl, parseEnvFlags, parseHeaders } from "../target/target.ts";
 import { printStatus, quoteWord, sanitizeFor } from "../terminal/output.ts";
 
-const USAGE = `Usage: catenary add NAME [OPTIONS] [--] COMMAND ARGS...
-       catenary add NAME URL [OPTIONS]
-`;
-
-const HELP = `${USAGE}
-Writes a server into a config: a command to start, or the URL of a server. Creates the config if
-there is none. Write a secret as a variable, such as --env 'KEY=\${KEY}': it is read from the
-environment when the config is used.
-
-  --config FILE          the config; default ./${CONFIG}
-  --env KEY=VALUE        for a command: an environment variable; repeatable
-  --cwd DIR              for a command: the folder to start it in, relative to the config
-  --header 'NAME: VALUE' for a URL: a header to send with every request; repeatable
-  --force                replace a server of the same name
-${CHANGE_HELP}
-Exit codes: 0 ok; 1 wrong command line, or not written.
-`;
-
-const REMOVE_USAGE = "Usage: catenary remove NAME [--config FILE] [OPTIONS]";
-
-const REMOVE_HELP = `${REMOVE_USAGE}
-
-Removes a server from a config.
-
-  --config FILE          the config; default ./${CONFIG}
-${CHANGE_HELP}
-Exit codes: 0 ok; 1 wrong command line, or not written; 2 no such file or server.
-`;
-
-const REMOVE_FLAGS = { ...CHANGE_FLAGS, config: { type: "string" } } as const;
+/** The config that a command writes to. */
+export const CONFIG_FLAG = {
+  config: flag("FILE", string(`The config to write to. Default \`./${CONFIG}\`.`), {
+    expected: "the path of a config",
+  }),
+};
 const FLAGS = {
-  ...REMOVE_FLAGS,
-  env: { type: "string", multiple: true },
-  cwd: { type: "string" },
-  header: { type: "string", multiple: true },
-  force: { type: "boolean" },
-} as const;
-const EXPECTED = { env: "a variable: KEY=VALUE", header: "a header: 'Name: value'", config: "the path of a config" };
+  ...CONFIG_FLAG,
+  env: COMMAND_FLAGS.env,
+  cwd: flag("DIR", string("For a command: the folder to start it in, relative to the config.")),
+  header: HEADER,
+  force: boolean("Replaces a server of the same name."),
+  ...CHANGE_FLAGS,
+};
 
 interface AddLine {
   readonly name: string;
   readonly words: readonly string[];
   readonly values: FlagValues<typeof FLAGS>;
 }
-
-const isUrl = (word: string): boolean => /^https?:\/\//i.test(word);
 
 /** The arguments of ours: options before and after NAME, and after a URL, but not after a command. */
 function ownArguments(args: readonly string[]): { own: string[]; name: string | undefined; words: string[] } {
@@ -91,12 +59,13 @@ function ownArguments(args: readonly string[]): { own: string[]; name: string | 
 
 function parseLine(args: readonly string[]): AddLine {
   const { own, name, words } = ownArguments(args);
-  const { positionals, values } = parseFlags("add", own, FLAGS, EXPECTED);
-  if (name === undefined || name.trim() === "") throw new UsageError(`add needs a NAME\n\n${USAGE}`);
-  if (positionals.length > 0) throw unexpectedArguments("add", positionals, USAGE);
+  const { words: more, values } = parseFlags("add", own, FLAGS);
+  const { usage } = addCommand;
+  if (name === undefined || name.trim() === "") throw new UsageError(`add needs a NAME\n\n${usage}`);
+  if (more.length > 0) throw unexpectedArguments("add", more, usage);
   if (words.length === 0) {
     const hint = isUrl(name) ? `; write a name before the URL: catenary add NAME ${name}` : "";
-    throw new UsageError(`add needs a COMMAND or a URL after the name${hint}\n\n${USAGE}`);
+    throw new UsageError(`add needs a COMMAND or a URL after the name${hint}\n\n${usage}`);
   }
   return { name, words, values };
 }
@@ -104,9 +73,9 @@ function parseLine(args: readonly string[]): AddLine {
 function newEntry({ words: [first = "", ...rest], values }: AddLine): object {
   const { env, cwd, header } = values;
   if (isUrl(first)) {
-    const misplaced = env === undefined ? (cwd === undefined ? undefined : "cwd") : "env";
+    const misplaced = firstGiven(values, ["env", "cwd"]);
     if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command, not a URL`);
-    if (rest.length > 0) throw unexpectedArguments("add", rest, USAGE);
+    if (rest.length > 0) throw unexpectedArguments("add", rest, addCommand.usage);
     if (!URL.canParse(first)) throw new UsageError(`${first} is not a valid URL`);
     return { url: first, ...(header && { headers: parseHeaders(values) }) };
   }
@@ -173,11 +142,34 @@ async function add(args: readonly string[]): Promise<number> {
   });
 }
 
-async function remove(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("remove", args, REMOVE_FLAGS, { config: EXPECTED.config });
-  const [name, ...more] = positionals;
-  if (name === undefined) throw new UsageError(`remove needs a NAME\n\n${REMOVE_USAGE}`);
-  if (more.length > 0) throw unexpectedArguments("remove", more, REMOVE_USAGE);
+export const addCommand: Command = command({
+  name: "add",
+  usage: "NAME [OPTIONS] [--] COMMAND ARGS...\nNAME URL [OPTIONS]",
+  about: `Writes a server into a config: a command to start, or the URL of a server. Creates the config if there is none.
+Write a secret as a variable, such as --env 'KEY=\${KEY}': it is read from the environment when the config is used.`,
+  flags: FLAGS,
+  notes: CHANGE_NOTES,
+  exits: "0 ok; 1 wrong command line, or not written.",
+  own: (args) => ownArguments(args).own,
+  runArguments: add,
+});
+
+export const removeCommand: Command = command({
+  name: "remove",
+  usage: "NAME [--config FILE] [OPTIONS]",
+  about: "Removes a server from a config.",
+  flags: { ...CONFIG_FLAG, ...CHANGE_FLAGS },
+  notes: CHANGE_NOTES,
+  exits: "0 ok; 1 wrong command line, or not written; 2 no such file or server.",
+  words: 1,
+  needs: "a NAME",
+  run: remove,
+});
+
+async function remove({
+  words: [name = ""],
+  values,
+}: ParsedLine<typeof CONFIG_FLAG & typeof CHANGE_FLAGS>): Promise<number> {
   const { config = CONFIG } = values;
   const { file, section, servers } = await openConfigFile(config);
   if (file.text === undefined) throw new NotFoundError(`There is no config ${config}; --config names another`);
@@ -195,6 +187,3 @@ async function remove(args: readonly string[]): Promise<number> {
     document: { name },
   });
 }
-
-export const addCommand: Command = defineCommand(HELP, add, (args) => ownArguments(args).own);
-export const removeCommand: Command = defineCommand(REMOVE_HELP, remove);

@@ -6,7 +6,9 @@ import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import type { PromptMessage, ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
-import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
+import { EXIT, NotFoundError } from "../command.ts";
+import type { Command } from "../define.ts";
+import { section } from "../flags.ts";
 import {
   checkDestination,
   type ContentOutput,
@@ -15,45 +17,41 @@ import {
   printResource,
   printResult,
   SAVE_FLAGS,
-  SAVE_HELP,
   Saver,
 } from "../show/content.ts";
-import { defineCommand } from "../show/problems.ts";
 import {
-  ARGUMENTS_HELP,
-  PROMPT_ARGUMENTS_HELP,
+  ARGUMENTS_ABOUT,
+  ARGUMENTS_FLAG,
+  PROMPT_ARGUMENTS_ABOUT,
   promptArguments,
   readArguments,
   toolArguments,
   withKey,
 } from "../target/arguments.ts";
-import { EXIT_HELP, parseTargetLine, TARGET_HELP, unexpectedArguments } from "../target/target.ts";
+import { targetCommand, type TargetLine } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";
 import { isTerminal, oneLine, paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
 import { findNamed, PROMPTS, TOOLS } from "./list.ts";
 
-const CALL_FLAGS = { args: { type: "string", dash: true }, ...SAVE_FLAGS } as const;
+const FLAGS = { ...ARGUMENTS_FLAG, ...SAVE_FLAGS };
 
-const CALL_USAGE = `Usage: catenary call TARGET TOOL [key=value ...] [OPTIONS]
-       catenary call TOOL [key=value ...] [OPTIONS] -- COMMAND ARGS...
-`;
+export const callCommand: Command = targetCommand({
+  name: "call",
+  usage: "TOOL [key=value ...]",
+  about: `Calls a tool. Its text goes to stdout, or its structured content as JSON if it returns no text; progress and
+everything else goes to stderr. If the tool asks a question during the call, you can answer it in the terminal (stdin and
+stderr). With --json: the whole result. If the tool reports an error, its content is printed too, and the exit code is 5.
 
-const CALL_HELP = `${CALL_USAGE}
-Calls a tool. Its text goes to stdout, or its structured content as JSON if it returns no text;
-progress and everything else goes to stderr. If the tool asks a question during the call, you can
-answer it in the terminal (stdin and stderr). With --json: the whole result. If the tool reports
-an error, its content is printed too, and the exit code is 5.
+${ARGUMENTS_ABOUT}`,
+  flags: FLAGS,
+  words: Infinity,
+  needs: "the name of a TOOL",
+  run: callTool,
+});
 
-${ARGUMENTS_HELP}
-${SAVE_HELP}
-${TARGET_HELP}
-${EXIT_HELP}`;
-
-async function callTool(args: readonly string[]): Promise<number> {
-  const line = parseTargetLine("call", args, CALL_FLAGS, CALL_USAGE);
+async function callTool(line: TargetLine<typeof FLAGS>): Promise<number> {
   const { values, words } = line;
-  const [name, ...pairs] = words;
-  if (name === undefined) throw new UsageError(`call needs the name of a TOOL\n\n${CALL_USAGE}`);
+  const [name = "", ...pairs] = words;
   const saver = new Saver(await checkDestination(values));
   const given = await readArguments(pairs, values.args);
   return withClient(line, async (context) => {
@@ -81,26 +79,22 @@ function checkWritten(file: string | undefined, { count }: Saver): void {
   }
 }
 
-export const callCommand: Command = defineCommand(CALL_HELP, callTool);
+export const promptCommand: Command = targetCommand({
+  name: "prompt",
+  usage: "NAME [key=value ...]",
+  about: `Gets a prompt. Its messages go to stdout, each under its role; a single message is printed without it. With --json:
+the result.
 
-const PROMPT_USAGE = `Usage: catenary prompt TARGET NAME [key=value ...] [OPTIONS]
-       catenary prompt NAME [key=value ...] [OPTIONS] -- COMMAND ARGS...
-`;
+${PROMPT_ARGUMENTS_ABOUT}`,
+  flags: FLAGS,
+  words: Infinity,
+  needs: "the NAME of a prompt",
+  run: getPrompt,
+});
 
-const PROMPT_HELP = `${PROMPT_USAGE}
-Gets a prompt. Its messages go to stdout, each under its role; a single message is printed without
-it. With --json: the result.
-
-${PROMPT_ARGUMENTS_HELP}
-${SAVE_HELP}
-${TARGET_HELP}
-${EXIT_HELP}`;
-
-async function getPrompt(args: readonly string[]): Promise<number> {
-  const line = parseTargetLine("prompt", args, CALL_FLAGS, PROMPT_USAGE);
+async function getPrompt(line: TargetLine<typeof FLAGS>): Promise<number> {
   const { values, words } = line;
-  const [name, ...pairs] = words;
-  if (name === undefined) throw new UsageError(`prompt needs the NAME of a prompt\n\n${PROMPT_USAGE}`);
+  const [name = "", ...pairs] = words;
   const saver = new Saver(await checkDestination(values));
   const given = await readArguments(pairs, values.args);
   return withClient(line, async (context) => {
@@ -126,30 +120,26 @@ async function printMessages(messages: unknown, output: ContentOutput): Promise<
   }
 }
 
-export const promptCommand: Command = defineCommand(PROMPT_HELP, getPrompt);
+const READ_FLAGS = section("Files", {
+  output: { ...SAVE_FLAGS.output, description: "Writes the resource to this file." },
+  save: { ...SAVE_FLAGS.save, description: "Writes each part to a file of its own in this folder." },
+  force: SAVE_FLAGS.force,
+});
 
-const READ_USAGE = `Usage: catenary read TARGET URI [OPTIONS]
-       catenary read URI [OPTIONS] -- COMMAND ARGS...
-`;
+export const readCommand: Command = targetCommand({
+  name: "read",
+  usage: "URI",
+  about: `Reads a resource and prints its text on stdout, or its bytes if stdout is not a terminal. If it has several parts,
+text goes to stdout; use --save or --output for the others. With --json: the result.`,
+  flags: READ_FLAGS,
+  words: 1,
+  needs: "a URI",
+  run: readResource,
+});
 
-const READ_HELP = `${READ_USAGE}
-Reads a resource and prints its text on stdout, or its bytes if stdout is not a terminal. If it has
-several parts, text goes to stdout; use --save or --output for the others. With --json: the result.
-
-Files:
-  --output FILE          write the resource to this file
-  --save DIR             write each part to a file of its own in this folder
-  --force                replace existing files
-
-${TARGET_HELP}
-${EXIT_HELP}`;
-
-async function readResource(args: readonly string[]): Promise<number> {
-  const line = parseTargetLine("read", args, SAVE_FLAGS, READ_USAGE);
+async function readResource(line: TargetLine<typeof READ_FLAGS>): Promise<number> {
   const { values, words } = line;
-  const [uri, ...more] = words;
-  if (uri === undefined) throw new UsageError(`read needs a URI\n\n${READ_USAGE}`);
-  if (more.length > 0) throw unexpectedArguments("read", more, READ_USAGE);
+  const [uri = ""] = words;
   const saver = new Saver(await checkDestination(values));
   return withClient(line, async ({ client, callOptions, busy, note, done }) => {
     if (client.capabilities["resources"] === undefined) throw new NotFoundError("The server has no resources");
@@ -190,5 +180,3 @@ async function printParts(uri: string, { contents }: ReadResourceResult, output:
   else if (isTerminal(process.stdout)) await printResource(only, output);
   else printBytes(decodePart(only) ?? Buffer.alloc(0));
 }
-
-export const readCommand: Command = defineCommand(READ_HELP, readResource);

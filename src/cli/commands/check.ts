@@ -2,38 +2,35 @@
 // they go to stdout.
 
 import { examineConfig, type ConfigReport } from "../../config/index.ts";
-import { EXIT, type Command } from "../command.ts";
-import { defineCommand, plural, problemLines, tally } from "../show/problems.ts";
-import { CONFIG, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
+import { boolean } from "../../core/fields.ts";
+import { EXIT } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import { plural, problemLines, tally } from "../show/problems.ts";
+import { CONFIG, requireConfig } from "../target/target.ts";
 import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 
-const USAGE = "Usage: catenary check [CONFIG] [--json]";
-
-const HELP = `${USAGE}
-
-Checks a config and explains each problem with its line and column. Starts no server, prompts for
-no input, and loads no module that the config names. CONFIG defaults to ./${CONFIG}.
-
-  --json   print one JSON document: {"ok", "servers", "middleware", "problems"}; a problem is
-           {"line", "column", "severity", "message", "hint"}
-
-Exit codes: 0 valid, possibly with warnings; 1 errors; 2 no such file.
-`;
-
-const FLAGS = { json: { type: "boolean" } } as const;
-
-async function check(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("check", args, FLAGS);
-  const [given, ...more] = positionals;
-  if (more.length > 0) throw unexpectedArguments("check", more, USAGE);
-  const path = await requireConfig(given, "check");
-  const report = await examineConfig(path);
-  const { problems, servers, middleware } = report;
-  const ok = problems.every(({ severity }) => severity !== "error");
-  if (values.json === true) printJson({ ok, servers, middleware, problems });
-  else printReport(path, report, ok);
-  return ok ? EXIT.ok : EXIT.usage;
-}
+export const checkCommand: Command = command({
+  name: "check",
+  usage: "[CONFIG] [--json]",
+  about: `Checks a config and explains each problem with its line and column. Starts no server, prompts for no input, and
+loads no module that the config names. CONFIG defaults to ./${CONFIG}.`,
+  flags: {
+    json: boolean(
+      'Prints `{"ok", "servers", "middleware", "problems"}`. A problem is `{"line", "column", "severity", "message", "hint"}`, where `severity` is `error` or `warning`.',
+    ),
+  },
+  exits: "0 valid, possibly with warnings; 1 errors; 2 no such file.",
+  words: 1,
+  async run({ words: [given], values }) {
+    const path = await requireConfig(given, "check");
+    const report = await examineConfig(path);
+    const { problems, servers, middleware } = report;
+    const ok = problems.every(({ severity }) => severity !== "error");
+    if (values.json === true) printJson({ ok, servers, middleware, problems });
+    else printReport(path, report, ok);
+    return ok ? EXIT.ok : EXIT.usage;
+  },
+});
 
 function printReport(path: string, { text, problems, servers, middleware }: ConfigReport, ok: boolean): void {
   const { stdout } = process;
@@ -51,5 +48,3 @@ function printReport(path: string, { text, problems, servers, middleware }: Conf
 function withNames(count: string, names: readonly string[]): string {
   return `${count} (${names.map(oneLine).join(", ")})`;
 }
-
-export const checkCommand: Command = defineCommand(HELP, check);

@@ -3,11 +3,13 @@
 // not be renewed after an update. Nothing is started for it. Where no word of ours fits, the shell completes file names.
 
 import { readConfigText } from "../../config/document.ts";
+import { boolean } from "../../core/fields.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
-import { EXIT, UsageError, type Command, type CommandEntry } from "../command.ts";
-import { defineCommand } from "../show/problems.ts";
-import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
+import { EXIT, UsageError } from "../command.ts";
+import { command, unexpectedArguments, type Command, type CommandEntry } from "../define.ts";
+import { parseFlags } from "../flags.ts";
+import { CONFIG } from "../target/target.ts";
 import { printTrusted } from "../terminal/output.ts";
 
 type Commands = Readonly<Record<string, CommandEntry>>;
@@ -15,20 +17,8 @@ type Commands = Readonly<Record<string, CommandEntry>>;
 const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
 type Shell = (typeof SHELLS)[number];
 
-const USAGE = `Usage: catenary completion ${SHELLS.join("|")}`;
-
-const HELP = `${USAGE}
-
-Prints a script that completes commands, options, clients, and the servers of ./${CONFIG}.
-To use it in every new shell:
-
-  bash        echo 'source <(catenary completion bash)' >> ~/.bashrc
-  zsh         echo 'source <(catenary completion zsh)' >> ~/.zshrc   (after compinit)
-  fish        catenary completion fish > ~/.config/fish/completions/catenary.fish
-  powershell  add to $PROFILE: catenary completion powershell | Out-String | Invoke-Expression
-
-Exit codes: 0 ok; 1 wrong command line.
-`;
+/** For the scripts, so the help does not have it. */
+const FLAGS = { words: boolean("Prints the words that can come next.") };
 
 const SCRIPTS: Readonly<Record<Shell, string>> = {
   bash: `_catenary() {
@@ -62,19 +52,6 @@ complete -c catenary -a '(__catenary_words)'
 `,
 };
 
-/** The commands whose first argument is a TARGET. */
-const TARGET_COMMANDS = new Set([
-  "tools",
-  "call",
-  "resources",
-  "read",
-  "prompts",
-  "prompt",
-  "doctor",
-  "login",
-  "logout",
-]);
-
 /** The words that can stand where the last of these stands, which may be incomplete. */
 async function nextWords(commands: Commands, words: readonly string[]): Promise<readonly string[]> {
   const last = words.at(-1) ?? "";
@@ -86,27 +63,24 @@ async function nextWords(commands: Commands, words: readonly string[]): Promise<
   const command = await entry.load();
   // After its own arguments, the words belong to another program.
   if (command.own(args).length < args.length && name !== "add") return [];
-  if (last.startsWith("-")) return matching(last, optionsIn(command.help));
+  if (last.startsWith("-")) {
+    const options = [...Object.keys(command.flags), "help"].map((option) => `--${option}`);
+    return matching(last, options.toSorted());
+  }
   const before = args.filter((word) => !word.startsWith("-"));
-  return matching(last, before.length === 0 ? await firstWords(name) : []);
+  return matching(last, before.length === 0 ? await firstWords(command) : []);
 }
 
 function matching(start: string, words: readonly string[]): string[] {
   return words.filter((word) => word.startsWith(start));
 }
 
-/** The help of a command lists all its options. */
-function optionsIn(help: string): string[] {
-  return [...new Set([...help.matchAll(/(?<=[\s`[|])--[a-z][a-z-]*/g)].map(([option]) => option)), "--help"].toSorted();
-}
-
-/** What the first argument of a command can be, besides a file. */
-async function firstWords(name: string): Promise<readonly string[]> {
-  if (TARGET_COMMANDS.has(name) || name === "remove") return serverNames();
-  if (name === "install" || name === "uninstall" || name === "import") {
-    return (await import("../../config/clients.ts")).CLIENTS.map((client) => client.name);
-  }
-  if (name === "eval") return (await import("../../live/languages.ts")).LANGUAGE_NAMES;
+/** What the first argument of a command can be, besides a file, by the first word of its usage. */
+async function firstWords({ name, usage }: Command): Promise<readonly string[]> {
+  const [, first = ""] = new RegExp(`catenary ${name} \\[?([\\w|]+)`).exec(usage) ?? [];
+  if (first === "TARGET" || (first === "NAME" && name !== "add")) return serverNames();
+  if (first.startsWith("CLIENT")) return (await import("../../config/clients.ts")).CLIENTS.map((client) => client.name);
+  if (first === "LANGUAGE") return (await import("../../live/languages.ts")).LANGUAGE_NAMES;
   return name === "completion" ? SHELLS : [];
 }
 
@@ -123,19 +97,20 @@ async function serverNames(): Promise<readonly string[]> {
 }
 
 async function completion(commands: Commands, args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("completion", args, { words: { type: "boolean" } });
+  const { words, values } = parseFlags("completion", args, FLAGS);
   if (values.words === true) {
-    for (const word of await nextWords(commands, positionals)) printTrusted(`${word}\n`);
+    for (const word of await nextWords(commands, words)) printTrusted(`${word}\n`);
     return EXIT.ok;
   }
-  const [given, ...more] = positionals;
-  if (more.length > 0) throw unexpectedArguments("completion", more, USAGE);
+  const [given, ...more] = words;
+  const { usage } = completionCommand(commands);
+  if (more.length > 0) throw unexpectedArguments("completion", more, usage);
   const shell = SHELLS.find((one) => one === given || (one === "powershell" && given === "pwsh"));
   if (shell === undefined) {
     const [near] = nearest(given ?? "", SHELLS);
     const hint = near === undefined ? `the shells are ${SHELLS.join(", ")}` : `did you mean ${near}?`;
     throw new UsageError(
-      given === undefined ? `completion needs a shell\n\n${USAGE}` : `There is no shell ${given}; ${hint}`,
+      given === undefined ? `completion needs a shell\n\n${usage}` : `There is no shell ${given}; ${hint}`,
     );
   }
   printTrusted(SCRIPTS[shell]);
@@ -143,5 +118,18 @@ async function completion(commands: Commands, args: readonly string[]): Promise<
 }
 
 export function completionCommand(commands: Commands): Command {
-  return defineCommand(HELP, (args) => completion(commands, args));
+  return command({
+    name: "completion",
+    usage: SHELLS.join("|"),
+    about: `Prints a script that completes commands, options, clients, and the servers of ./${CONFIG}. To use it in every new
+shell:
+
+  bash        echo 'source <(catenary completion bash)' >> ~/.bashrc
+  zsh         echo 'source <(catenary completion zsh)' >> ~/.zshrc   (after compinit)
+  fish        catenary completion fish > ~/.config/fish/completions/catenary.fish
+  powershell  add to $PROFILE: catenary completion powershell | Out-String | Invoke-Expression`,
+    flags: {},
+    exits: "0 ok; 1 wrong command line.",
+    runArguments: (args) => completion(commands, args),
+  });
 }

@@ -15,12 +15,15 @@ import { findMissingPrograms } from "../../config/upstreams.ts";
 import { isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
+import { boolean } from "../../core/fields.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { createServer } from "../../server/server.ts";
 import type { Closeable } from "../../serve.ts";
-import { beforeSeparator, EXIT, Interruption, type Command } from "../command.ts";
+import { beforeSeparator, EXIT, Interruption } from "../command.ts";
+import { command, type Command, unexpectedArguments } from "../define.ts";
+import { parseFlags, seconds, section } from "../flags.ts";
 import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
@@ -33,53 +36,47 @@ import {
   checkTcp,
   type ServerCheckOptions,
 } from "../setup/check-server.ts";
-import { defineCommand, plural } from "../show/problems.ts";
+import { plural } from "../show/problems.ts";
 import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
 import {
   type CliTarget,
   CONFIG,
   type ConfigTarget,
-  parseFlags,
   parseHeaders,
   parseTargetLine,
   requireConfig,
   TARGET_FLAGS,
   targetName,
   type TargetValues,
-  unexpectedArguments,
 } from "../target/target.ts";
 import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/prompter.ts";
 
-const USAGE = `Usage: catenary doctor [TARGET] [OPTIONS]
-       catenary doctor [OPTIONS] -- COMMAND ARGS...
-`;
+const { env, cwd, header, token, revision } = TARGET_FLAGS;
+const FLAGS = {
+  timeout: seconds("How long a server may take to answer. Default 60."),
+  ...section(undefined, { env, cwd, header, token, revision }),
+  quiet: boolean("Shows only what is wrong."),
+  json: boolean(
+    'Prints `{"ok", "checks"}`. A check is `{"subject", "check", "status", "message", "hint"}`; its status is `ok`, `warning` or `failed`.',
+  ),
+};
 
-const HELP = `${USAGE}
-Checks step by step why a server does not work, and says what to do next. TARGET is a config, the
-name of a server in ./${CONFIG}, or a URL. Without TARGET: checks ./${CONFIG}, its servers,
-and the configs of the MCP clients on this machine. Starts the servers; changes no config. What the
-servers of a config list is remembered, so that the next \`catenary up\` knows it from the start.
+export const doctorCommand: Command = command({
+  name: "doctor",
+  usage: "[TARGET] [OPTIONS]\n[OPTIONS] -- COMMAND ARGS...",
+  about: `Checks step by step why a server does not work, and says what to do next. TARGET is a config, the name of a server in
+./${CONFIG}, or a URL. Without TARGET: checks ./${CONFIG}, its servers, and the configs of the MCP clients on this machine.
+Starts the servers; changes no config. What the servers of a config list is remembered, so that the next \`catenary up\`
+knows it from the start.
 
-For a config: the file and its entries. For a command: found, starts, stdout, initialize, lists. For
-a URL: DNS, TCP, TLS, HTTP, sign-in, initialize, lists. For live sessions and code mode: evaluate.
-
-  --timeout SECONDS      how long a server may take to answer; default 60
-  --env KEY=VALUE        for a command: an environment variable; repeatable
-  --cwd DIR              for a command: the folder to start it in
-  --header 'NAME: VALUE' for a URL: a header to send with every request; repeatable
-  --token TOKEN          for a URL: a bearer token; prefer CATENARY_TOKEN in the environment
-  --revision DATE        use only this protocol revision
-  --quiet                show only what is wrong
-  --json                 print one JSON document: {"ok", "checks"}; a check is {"subject", "check",
-                         "status", "message", "hint"}, its status ok, warning or failed
-
-Exit codes: 0 nothing failed; otherwise that of the first check that failed: 1 config, 2 no such
-file, command or server, 3 not signed in, 4 unreachable or not answering; 130 interrupted.
-`;
-
-const { json, quiet, timeout, env, cwd, header, token, revision } = TARGET_FLAGS;
-const FLAGS = { json, quiet, timeout, env, cwd, header, token, revision } as const;
+For a config: the file and its entries. For a command: found, starts, stdout, initialize, lists. For a URL: DNS, TCP, TLS,
+HTTP, sign-in, initialize, lists. For live sessions and code mode: evaluate.`,
+  flags: FLAGS,
+  exits: `0 nothing failed; otherwise that of the first check that failed: 1 config, 2 no such file, command or server, 3 not
+signed in, 4 unreachable or not answering; 130 interrupted.`,
+  runArguments: doctor,
+});
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 /** How many servers are started at the same time. */
@@ -95,10 +92,10 @@ interface Line {
 /** Undefined without TARGET. */
 function parseLine(args: readonly string[]): Line | undefined {
   // Refuses the options that only the other commands with a TARGET have.
-  const { positionals } = parseFlags("doctor", beforeSeparator(args), FLAGS);
-  if (positionals.length === 0 && !args.includes("--")) return undefined;
-  const line = parseTargetLine("doctor", args, {}, USAGE);
-  if (line.words.length > 0) throw unexpectedArguments("doctor", line.words, USAGE);
+  const { words } = parseFlags("doctor", beforeSeparator(args), FLAGS);
+  if (words.length === 0 && !args.includes("--")) return undefined;
+  const line = parseTargetLine("doctor", args, {}, doctorCommand.usage);
+  if (line.words.length > 0) throw unexpectedArguments("doctor", line.words, doctorCommand.usage);
   return line;
 }
 
@@ -148,7 +145,7 @@ async function checkOne(
 }
 
 function commonOptions({ values, signal }: Session): ServerCheckOptions {
-  const timeoutMs = values.timeout === undefined ? DEFAULT_TIMEOUT_MS : Number(values.timeout) * 1_000;
+  const timeoutMs = values.timeout ?? DEFAULT_TIMEOUT_MS;
   return { timeoutMs, signal, hide: (text) => text, revision: values.revision };
 }
 
@@ -442,5 +439,3 @@ function printSummary(failed: readonly Check[], checks: readonly Check[]): void 
     failed.length === 0 ? `Nothing failed${rest}` : `${plural(failed.length, "check")} failed (${subjects})${rest}`,
   );
 }
-
-export const doctorCommand: Command = defineCommand(HELP, doctor);

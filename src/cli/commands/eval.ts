@@ -5,38 +5,44 @@ import { readFile } from "node:fs/promises";
 import { text as readStream } from "node:stream/consumers";
 import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { boolean, string } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
 import type { EvaluationRecord } from "../../live/evaluation.ts";
 import { findLanguage, LANGUAGE_NAMES, LANGUAGES, languageSettings, suggestLanguage } from "../../live/languages.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
-import { EXIT, Interruption, NotFoundError, UsageError, type Command } from "../command.ts";
-import { defineCommand } from "../show/problems.ts";
-import { parseFlags } from "../target/target.ts";
+import { EXIT, Interruption, NotFoundError, UsageError } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import { flag, parseFlags, seconds, type Flag } from "../flags.ts";
 import { isTerminal, paint, printJson, printStatus } from "../terminal/output.ts";
-
-// The LANGUAGE of `eval` and `repl`: the list for their help, and the flags that choose the program which runs it. Both
-// come from the registry of languages.
 
 /** The settings of a config that are a flag here too: those that are a string. */
 const SETTINGS = [...languageSettings()].filter(([, { field }]) => field.schema?.["type"] === "string");
 
-export const LANGUAGES_HELP: string = LANGUAGES.map(
+/** The languages, for the help of `eval` and `repl`. */
+export const LANGUAGES_ABOUT: string = LANGUAGES.map(
   ({ name, description }) => `  ${name.padEnd(22)} ${description}`,
 ).join("\n");
 
-/** Typed as the one that every language has; the others are only passed on. */
-export const LANGUAGE_FLAGS = Object.fromEntries(
-  ["program", ...SETTINGS.map(([name]) => name)].map((name) => [name, { type: "string" }]),
-) as { readonly program: { readonly type: "string" } };
+/** Which program runs the language. Typed as the one flag that every language has; the others are only passed on. */
+export const LANGUAGE_FLAGS = {
+  program: flag(
+    "PATH",
+    string("The program that runs the LANGUAGE, such as `gst`, as in [a config](config.md#live-live-sessions)."),
+  ),
+  ...Object.fromEntries(
+    SETTINGS.map(([name, { field, titles }]) => {
+      const text = `For ${titles.join(" and ")}: the same as \`${name}\` in [a config](smalltalk.md#options).`;
+      return [name, flag(field.isPath === true ? "PATH" : "URL", string(text))];
+    }),
+  ),
+} as { readonly program: Flag<string> };
 
-export const LANGUAGE_FLAGS_HELP: string = [
-  `  ${"--program PATH".padEnd(22)} the program that runs the LANGUAGE, as in a config`,
-  ...SETTINGS.map(([name, { field, titles }]) => {
-    const flag = `--${name} ${field.isPath === true ? "PATH" : "URL"}`;
-    return `  ${flag.padEnd(22)} for ${titles.join(" and ")}: the same as "${name}" in a config`;
-  }),
-].join("\n");
+export const SANDBOX_FLAG = {
+  sandbox: boolean(
+    "Runs the code in [a sandbox](live.md#sandbox): without network, your files and your environment. Needs bubblewrap.",
+  ),
+};
 
 /** The settings that the flags give. Throws if the language does not have one of them, or cannot work with them. */
 export function languageSettingsOf(
@@ -54,42 +60,40 @@ export function languageSettingsOf(
   return settings;
 }
 
-const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS] [-- ARGS...]
-       catenary eval LANGUAGE - [OPTIONS] [-- ARGS...]
-       catenary eval LANGUAGE --file PATH [OPTIONS] [-- ARGS...]
-`;
-
-const HELP = `${USAGE}
-Evaluates CODE in a new live session. The languages are:
-
-${LANGUAGES_HELP}
-
-Output of the code goes to stdout and stderr at once; then the values of its last expression go to
-stdout, one per line, on a terminal each after =>. undefined is not printed. An error goes to stderr
-with its frames and their variables. The session ends with the evaluation: a top-level await is
-awaited, timers and threads are not. The code can read stdin, and has ARGS as the arguments of its
-program. With - as CODE, the code itself is read from stdin. If no CODE comes before --, the first
-word after it is the CODE, which may then begin with a dash.
-
-  --file PATH            evaluate the code in this file
-  --timeout SECONDS      how long it may take; default 30, 0: no limit
-${LANGUAGE_FLAGS_HELP}
-  --sandbox              without network, your files and your environment; needs bubblewrap
-  --json                 print one JSON document on stdout at the end: {"status", "values",
-                         "stdout", "stderr", "warnings", "condition", "timing", ...}
-
-Exit codes: 0 ok; 1 wrong command line; 2 no such file; 4 the session could not be started (such as
-a program that is not installed); 5 the evaluation failed or timed out; 130 interrupted.
-`;
+/** The longest delay of a Node timer, in seconds. */
+const MAX_SECONDS = 2_147_483;
 
 const FLAGS = {
-  file: { type: "string" },
-  timeout: { type: "string" },
-  sandbox: { type: "boolean" },
-  json: { type: "boolean" },
+  file: flag("PATH", string("Evaluates the code in this file. Errors name the file."), {
+    expected: "the path of a file",
+  }),
+  timeout: seconds("How long the evaluation may take. Default 30; 0: no limit.", MAX_SECONDS),
   ...LANGUAGE_FLAGS,
-} as const;
-const EXPECTED = { file: "the path of a file", timeout: "a number of seconds" };
+  ...SANDBOX_FLAG,
+  json: boolean(
+    'Prints one JSON document on stdout at the end: [the structured content](live.md#structured-content), `{"status", "values", "stdout", "stderr", "warnings", "condition", "timing", ...}`.',
+  ),
+};
+
+export const evalCommand: Command = command({
+  name: "eval",
+  usage: `LANGUAGE CODE [OPTIONS] [-- ARGS...]
+LANGUAGE - [OPTIONS] [-- ARGS...]
+LANGUAGE --file PATH [OPTIONS] [-- ARGS...]`,
+  about: `Evaluates CODE in a new live session. The languages are:
+
+${LANGUAGES_ABOUT}
+
+Output of the code goes to stdout and stderr at once; then the values of its last expression go to stdout, one per line,
+on a terminal each after =>. undefined is not printed. An error goes to stderr with its frames and their variables. The
+session ends with the evaluation: a top-level await is awaited, timers and threads are not. The code can read stdin, and
+has ARGS as the arguments of its program. With - as CODE, the code itself is read from stdin. If no CODE comes before --,
+the first word after it is the CODE, which may then begin with a dash.`,
+  flags: FLAGS,
+  exits: `0 ok; 1 wrong command line; 2 no such file; 4 the session could not be started (such as a program that is not
+installed); 5 the evaluation failed or timed out; 130 interrupted.`,
+  runArguments: evaluate,
+});
 
 /** Characters of output kept for --json. */
 const MAX_OUTPUT_CHARS = 10_000_000;
@@ -97,9 +101,6 @@ const MAX_OUTPUT_CHARS = 10_000_000;
 const NOTICE_AFTER_MS = 1_000;
 /** How long to wait for an image that makes the next start faster. */
 const SAVE_TIMEOUT_MS = 5_000;
-/** The longest delay of a Node timer, in seconds. */
-const MAX_SECONDS = 2_147_483;
-
 interface EvalLine {
   readonly language: LanguageEntry;
   readonly code: string;
@@ -124,21 +125,18 @@ async function parseLine(given: readonly string[]): Promise<EvalLine> {
   if (dash > 0 && !/^--(?:file|timeout)$/.test(own[dash - 1] ?? "")) {
     throw new UsageError(`${own[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);
   }
-  const { positionals, values } = parseFlags("eval", own, FLAGS, EXPECTED);
-  const [name, first, ...more] = positionals;
-  if (name === undefined) throw new UsageError(`eval needs a LANGUAGE: ${LANGUAGE_NAMES.join(", ")}\n\n${USAGE}`);
+  const { words, values } = parseFlags("eval", own, FLAGS);
+  const [name, first, ...more] = words;
+  if (name === undefined) {
+    throw new UsageError(`eval needs a LANGUAGE: ${LANGUAGE_NAMES.join(", ")}\n\n${evalCommand.usage}`);
+  }
   const language = parseLanguage(name);
   if (more.length > 0) {
     const advice = `put it in quotes, as in catenary eval ${name} 'CODE', and arguments of the program after --`;
     throw new UsageError(`eval takes one CODE: ${advice}`);
   }
-  const { file, timeout } = values;
+  const { file, timeout: timeoutMs } = values;
   if (file !== undefined && first !== undefined) throw new UsageError("Give CODE or --file PATH, not both");
-  const seconds = timeout === undefined ? undefined : Number(timeout);
-  if (seconds !== undefined && !(seconds >= 0 && seconds <= MAX_SECONDS)) {
-    throw new UsageError(`--timeout ${timeout} is not a number of seconds from 0 to ${MAX_SECONDS}`);
-  }
-  const timeoutMs = seconds === undefined ? undefined : seconds * 1_000;
   const code = first ?? (file === undefined ? args.shift() : undefined);
   return {
     language,
@@ -163,7 +161,7 @@ export function parseLanguage(name: string): LanguageEntry {
 async function readCode(code: string | undefined, file: string | undefined): Promise<string> {
   if (code !== undefined && code !== "-") return code;
   if (code === undefined && file === undefined) {
-    throw new UsageError(`eval needs CODE, - for stdin, or --file PATH\n\n${USAGE}`);
+    throw new UsageError(`eval needs CODE, - for stdin, or --file PATH\n\n${evalCommand.usage}`);
   }
   const reading = file === undefined ? readStream(process.stdin) : readFile(file, "utf8");
   const text = await reading.catch((error: NodeJS.ErrnoException) => {
@@ -311,5 +309,3 @@ function failureLines({ status, condition, step, timing, notice }: EvaluationRec
       return notice === undefined ? ["catenary: The process of the session ended during the evaluation"] : [];
   }
 }
-
-export const evalCommand: Command = defineCommand(HELP, evaluate);

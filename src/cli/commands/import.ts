@@ -7,13 +7,15 @@ import { CLIENTS, type Client } from "../../config/clients.ts";
 import { checkConfig, type Problem } from "../../config/index.ts";
 import { type Address, isOwnUrl } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
-import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { NotFoundError, UsageError } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import type { ParsedLine } from "../flags.ts";
 import { findGateways } from "../serve/control.ts";
 import {
   CHANGE_FLAGS,
-  CHANGE_HELP,
+  CHANGE_NOTES,
   changeFile,
-  CLIENTS_HELP,
+  CLIENTS_ABOUT,
   editText,
   findClient,
   shortPath,
@@ -28,32 +30,30 @@ import {
   type ServerEntry,
   UnreadableFileError,
 } from "../setup/client-servers.ts";
-import { coverSecrets, defineCommand, plural, problemLines } from "../show/problems.ts";
-import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
+import { coverSecrets, plural, problemLines } from "../show/problems.ts";
+import { CONFIG } from "../target/target.ts";
 import { oneLine, printStatus, sanitizeFor } from "../terminal/output.ts";
-import { openConfigFile } from "./add.ts";
+import { CONFIG_FLAG, openConfigFile } from "./add.ts";
 
-const USAGE = "Usage: catenary import [CLIENT|FILE] [OPTIONS]";
+const FLAGS = { ...CONFIG_FLAG, ...CHANGE_FLAGS };
 
-const HELP = `${USAGE}
+export const importCommand: Command = command({
+  name: "import",
+  usage: "[CLIENT|FILE] [OPTIONS]",
+  about: `Writes the servers in the config of an MCP client into ./${CONFIG}, in its format. Without CLIENT or FILE: those of
+all clients on this machine. A server whose name another server has gets the name of its client too, such as
+github-cursor. The files of the clients stay as they are.
 
-Writes the servers in the config of an MCP client into ./${CONFIG}, in its format. Without
-CLIENT or FILE: those of all clients on this machine. A server whose name another server has gets
-the name of its client too, such as github-cursor. The files of the clients stay as they are.
+${CLIENTS_ABOUT}`,
+  flags: FLAGS,
+  notes: CHANGE_NOTES,
+  exits: `0 ok, or nothing to change; 1 wrong command line or config, or not written; 2 no config of the client, or no
+servers in it.`,
+  words: 1,
+  run: importServers,
+});
 
-${CLIENTS_HELP}
-  --config FILE          the config to write to; default ./${CONFIG}
-${CHANGE_HELP}
-Exit codes: 0 ok, or nothing to change; 1 wrong command line or config, or not written; 2 no config
-of the client, or no servers in it.
-`;
-
-const FLAGS = { ...CHANGE_FLAGS, config: { type: "string" } } as const;
-
-async function importServers(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("import", args, FLAGS, { config: "the path of a config" });
-  const [given, ...more] = positionals;
-  if (more.length > 0) throw unexpectedArguments("import", more, USAGE);
+async function importServers({ words: [given], values }: ParsedLine<typeof FLAGS>): Promise<number> {
   const { config = CONFIG } = values;
   if (given !== undefined && resolve(given) === resolve(config)) {
     throw new UsageError(`${given} is the config to write to; name another FILE`);
@@ -269,5 +269,3 @@ function newInputs(imported: Plan["imported"], sources: readonly ClientSource[],
   }
   return inputs.length === old.length ? undefined : inputs;
 }
-
-export const importCommand: Command = defineCommand(HELP, importServers);

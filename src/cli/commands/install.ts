@@ -7,15 +7,18 @@ import { clientFilePath, type Client, type ClientServer } from "../../config/cli
 import { isFatal } from "../../config/document.ts";
 import { examineConfig } from "../../config/index.ts";
 import { isOwnEntry } from "../../config/self-calls.ts";
+import { boolean, string } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
-import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { NotFoundError, UsageError } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import { firstGiven, flag, type FlagValues, type ParsedLine } from "../flags.ts";
 import { tokenOf } from "../serve/control.ts";
 import {
   CHANGE_FLAGS,
-  CHANGE_HELP,
+  CHANGE_NOTES,
   changeFile,
-  CLIENTS_HELP,
+  CLIENTS_ABOUT,
   configArgument,
   editText,
   fileOf,
@@ -25,78 +28,66 @@ import {
   shortPath,
   valueIn,
 } from "../setup/change-file.ts";
-import { defineCommand, plural } from "../show/problems.ts";
-import {
-  CONFIG,
-  type FlagValues,
-  parseFlags,
-  parseHeaders,
-  requireConfig,
-  unexpectedArguments,
-} from "../target/target.ts";
+import { plural } from "../show/problems.ts";
+import { CONFIG, HEADER, parseHeaders, requireConfig } from "../target/target.ts";
 import { TOKEN_VARIABLE } from "../target/sign-in.ts";
 import { oneLine, printStatus, quoteWord } from "../terminal/output.ts";
 
 const DEFAULT_NAME = "catenary";
 
-const USAGE = "Usage: catenary install CLIENT [CONFIG] [OPTIONS]";
-
-const HELP = `${USAGE}
-
-Writes an entry into the config of an MCP client, with which the client starts the gateway of CONFIG
-(\`catenary serve CONFIG\`). CONFIG defaults to ./${CONFIG}. An entry of the same name is
-replaced.
-
-${CLIENTS_HELP}
-  --code                 in code mode: the client sees three tools, and calls the others from code
-  --url URL              let the client connect to a gateway that is already running (catenary up);
-                         a client that can only start commands starts \`catenary run URL\`
-  --token-env VARIABLE   with --url: send the token in this environment variable of the client; the
-                         token itself is not written
-  --header 'NAME: VALUE' with --url: a header to send, written as it is; repeatable
-  --project              write the client's config of this folder instead of the one of the user
-  --name NAME            the name of the entry; default ${DEFAULT_NAME}
-${CHANGE_HELP}
-Exit codes: 0 ok, or nothing to change; 1 wrong command line or config, or not written; 2 no such
-file.
-`;
-
-const UNINSTALL_USAGE = "Usage: catenary uninstall CLIENT [OPTIONS]";
-
-const UNINSTALL_HELP = `${UNINSTALL_USAGE}
-
-Removes the entry that \`catenary install\` has written into the config of a client.
-
-${CLIENTS_HELP}
-  --project              change the client's config of this folder instead of the one of the user
-  --name NAME            the name of the entry; default ${DEFAULT_NAME}
-${CHANGE_HELP}
-Exit codes: 0 ok; 1 wrong command line, or not written; 2 there is no such entry.
-`;
-
-const UNINSTALL_FLAGS = { ...CHANGE_FLAGS, project: { type: "boolean" }, name: { type: "string" } } as const;
+const UNINSTALL_FLAGS = {
+  project: boolean("The client's config in this folder instead of the user's. It can be shared with others."),
+  name: flag("NAME", string(`The name of the entry. Default \`${DEFAULT_NAME}\`.`)),
+  ...CHANGE_FLAGS,
+};
 const FLAGS = {
+  code: boolean("In [code mode](../how-to/code-mode.md): the client sees three tools, and calls the others from code."),
+  url: flag(
+    "URL",
+    string(
+      "The client connects to a gateway that is already running (`catenary up`), instead of starting one. A token that this gateway has generated is written into the entry. A client that can only start commands (Claude Desktop) starts `catenary run URL`, which finds such a token itself.",
+    ),
+  ),
+  "token-env": flag(
+    "VARIABLE",
+    string(
+      "With `--url`: sends the token in this environment variable of the client. The file has only its name. Not for clients that do not read variables (Zed, Cline, Copilot CLI, LM Studio).",
+    ),
+    { expected: "the name of a variable" },
+  ),
+  header: {
+    ...HEADER,
+    description:
+      "With `--url`: a header to send, such as `'Authorization: Bearer TOKEN'`. It is written as it is; for a client that can only start commands, the token is written as `CATENARY_TOKEN` in `env`, and no other header is possible.",
+  },
   ...UNINSTALL_FLAGS,
-  code: { type: "boolean" },
-  url: { type: "string" },
-  "token-env": { type: "string" },
-  header: { type: "string", multiple: true },
-} as const;
-const EXPECTED = { "token-env": "the name of a variable", header: "a header: 'Name: value'" } as const;
+};
 
-async function install(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("install", args, FLAGS, EXPECTED);
-  const [clientName, given, ...more] = positionals;
-  if (clientName === undefined) throw new UsageError(`install needs a CLIENT\n\n${USAGE}\n${CLIENTS_HELP}`);
-  if (more.length > 0) throw unexpectedArguments("install", more, USAGE);
+export const installCommand: Command = command({
+  name: "install",
+  usage: "CLIENT [CONFIG] [OPTIONS]",
+  about: `Writes an entry into the config of an MCP client, with which the client starts the gateway of CONFIG (\`catenary
+serve CONFIG\`). CONFIG defaults to ./${CONFIG}. An entry of the same name is replaced.
+
+${CLIENTS_ABOUT}`,
+  flags: FLAGS,
+  notes: CHANGE_NOTES,
+  exits: "0 ok, or nothing to change; 1 wrong command line or config, or not written; 2 no such file.",
+  words: 2,
+  needs: `a CLIENT; ${CLIENTS_ABOUT}`,
+  run: install,
+});
+
+async function install({ words: [clientName = "", given], values }: ParsedLine<typeof FLAGS>): Promise<number> {
   const client = findClient(clientName);
   const { url, name = DEFAULT_NAME, project: isProject = false } = values;
   if (url !== undefined && given !== undefined) throw new UsageError("Give CONFIG or --url, not both");
   if (url !== undefined && values.code === true) {
     throw new UsageError("--code is for a gateway that the client starts; with --url, start the gateway with --code");
   }
-  const misplaced = (["token-env", "header"] as const).find((flag) => url === undefined && values[flag] !== undefined);
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --url URL; on stdio no token is needed`);
+  const misplaced = firstGiven(values, ["token-env", "header"]);
+  if (misplaced !== undefined && url === undefined)
+    throw new UsageError(`--${misplaced} needs --url URL; on stdio no token is needed`);
   const file = fileOf(client, isProject);
   const server = url === undefined ? await serveEntry(given, client, values) : await urlEntry(url, client, values);
   const opened = await openClientFile(client, file);
@@ -244,11 +235,19 @@ async function bridgeEntry(
   return token === undefined ? entry : { ...entry, env: { [TOKEN_VARIABLE]: token } };
 }
 
-async function uninstall(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("uninstall", args, UNINSTALL_FLAGS);
-  const [clientName, ...more] = positionals;
-  if (clientName === undefined) throw new UsageError(`uninstall needs a CLIENT\n\n${UNINSTALL_USAGE}\n${CLIENTS_HELP}`);
-  if (more.length > 0) throw unexpectedArguments("uninstall", more, UNINSTALL_USAGE);
+export const uninstallCommand: Command = command({
+  name: "uninstall",
+  usage: "CLIENT [OPTIONS]",
+  about: `Removes the entry that \`catenary install\` has written into the config of a client.\n\n${CLIENTS_ABOUT}`,
+  flags: UNINSTALL_FLAGS,
+  notes: CHANGE_NOTES,
+  exits: "0 ok; 1 wrong command line, or not written; 2 there is no such entry.",
+  words: 1,
+  needs: `a CLIENT; ${CLIENTS_ABOUT}`,
+  run: uninstall,
+});
+
+async function uninstall({ words: [clientName = ""], values }: ParsedLine<typeof UNINSTALL_FLAGS>): Promise<number> {
   const client = findClient(clientName);
   const { name = DEFAULT_NAME, project: isProject = false } = values;
   const file = fileOf(client, isProject);
@@ -264,6 +263,3 @@ async function uninstall(args: readonly string[]): Promise<number> {
     document: { client: client.name, name },
   });
 }
-
-export const installCommand: Command = defineCommand(HELP, install);
-export const uninstallCommand: Command = defineCommand(UNINSTALL_HELP, uninstall);

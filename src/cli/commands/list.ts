@@ -3,6 +3,7 @@
 
 import type { CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
+import { boolean } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
@@ -13,7 +14,8 @@ import type {
   ResourceTemplate,
   Tool,
 } from "../../protocol/model/index.ts";
-import { EXIT, type Command } from "../command.ts";
+import { EXIT } from "../command.ts";
+import { type Command, unexpectedArguments } from "../define.ts";
 import {
   findMissingUpstreams,
   formatCodeTools,
@@ -29,9 +31,8 @@ import {
   type ListResult,
   type ListStyle,
 } from "../show/lists.ts";
-import { defineCommand } from "../show/problems.ts";
 import { notFound, withKey } from "../target/arguments.ts";
-import { EXIT_HELP, parseTargetLine, TARGET_HELP, unexpectedArguments } from "../target/target.ts";
+import { targetCommand, type TargetLine } from "../target/target.ts";
 import { withClient, type CommandContext } from "../target/with-client.ts";
 import { printJson, printTrusted } from "../terminal/output.ts";
 
@@ -91,35 +92,23 @@ function isFullName(
   return ["_", ".", "/"].some((separator) => name === `${upstream}${separator}${String(own)}`);
 }
 
-function namedCommand<Item extends { readonly name: string }>(
-  kind: NamedKind<Item>,
-  about: string,
-  runOther?: (args: readonly string[], usage: string) => Promise<number> | undefined,
-): Command {
-  const command = `${kind.noun}s`;
-  const usage = `Usage: catenary ${command} TARGET [NAME] [OPTIONS]
-       catenary ${command} [NAME] [OPTIONS] -- COMMAND ARGS...
-`;
-  return defineCommand(`${usage}\n${about}\n${TARGET_HELP}\n${EXIT_HELP}`, (args) => {
-    const other = runOther?.(args, usage);
-    if (other !== undefined) return other;
-    const line = parseTargetLine(command, args, {}, usage);
-    const [name, ...more] = line.words;
-    if (more.length > 0) throw unexpectedArguments(command, more, usage);
-    const isJson = line.values.json === true;
-    return withClient(line, async (context) => {
-      if (name === undefined) {
-        context.busy(`Listing ${command}`);
-        const listed = await kind.list(context.client, context.callOptions);
-        const text = kind.format(withKey<Item>(listed[command], "name"), listStyle());
-        return printList(command, text, isJson ? { [command]: listed[command] } : undefined, [listed], context);
-      }
-      const item = await findNamed(kind, name, context);
-      context.done();
-      if (isJson) printJson(item);
-      else printTrusted(kind.detail(item, listStyle()));
-      return EXIT.ok;
-    });
+/** Lists the items, or shows the one that the line names. */
+function listNamed<Item extends { readonly name: string }>(kind: NamedKind<Item>, line: TargetLine): Promise<number> {
+  const nouns = `${kind.noun}s`;
+  const [name] = line.words;
+  const isJson = line.values.json === true;
+  return withClient(line, async (context) => {
+    if (name === undefined) {
+      context.busy(`Listing ${nouns}`);
+      const listed = await kind.list(context.client, context.callOptions);
+      const text = kind.format(withKey<Item>(listed[nouns], "name"), listStyle());
+      return printList(nouns, text, isJson ? { [nouns]: listed[nouns] } : undefined, [listed], context);
+    }
+    const item = await findNamed(kind, name, context);
+    context.done();
+    if (isJson) printJson(item);
+    else printTrusted(kind.detail(item, listStyle()));
+    return EXIT.ok;
   });
 }
 
@@ -141,11 +130,8 @@ function printList(
 }
 
 /** `catenary tools TARGET --code`: what a model would see in code mode, and what it costs. */
-function codeTools(args: readonly string[], usage: string): Promise<number> | undefined {
-  const end = args.indexOf("--");
-  if (!(end === -1 ? args : args.slice(0, end)).includes("--code")) return undefined;
-  const { target, words, values } = parseTargetLine("tools", args, { code: { type: "boolean" } }, usage);
-  if (words.length > 0) throw unexpectedArguments("tools", words, usage);
+async function codeTools({ target, words, values }: TargetLine): Promise<number> {
+  if (words.length > 0) throw unexpectedArguments("tools", words, toolsCommand.usage);
   // The full list is what a config has without code mode.
   const plain = "config" in target ? { ...target, withoutCode: true as const } : target;
   return withClient({ target: plain, values }, async ({ client, callOptions, busy, done, code = {} }) => {
@@ -159,58 +145,52 @@ function codeTools(args: readonly string[], usage: string): Promise<number> | un
   });
 }
 
-export const toolsCommand: Command = namedCommand(
-  TOOLS,
-  `Lists the tools of a server with their descriptions and arguments, as \`catenary call\` takes them;
-arguments in brackets are optional. With NAME: shows that tool and its schemas. With --json:
-{"tools": [...]}, or the tool.
+export const toolsCommand: Command = targetCommand({
+  name: "tools",
+  usage: "[NAME]",
+  about: `Lists the tools of a server with their descriptions and arguments, as \`catenary call\` takes them; arguments in
+brackets are optional. With NAME: shows that tool and its schemas. With --json: {"tools": [...]}, or the tool.`,
+  flags: {
+    code: boolean(
+      "Shows what a model would see in [code mode](../how-to/code-mode.md), and what its definitions cost in tokens beside the full list; `gpt-tokenizer` counts them if it is installed.",
+    ),
+  },
+  words: 1,
+  run: (line) => (line.values.code === true ? codeTools(line) : listNamed(TOOLS, line)),
+});
 
-  --code                 what a model would see in code mode, and what its definitions cost in
-                         tokens beside the full list; gpt-tokenizer counts them if it is installed
-`,
-  codeTools,
-);
+export const promptsCommand: Command = targetCommand({
+  name: "prompts",
+  usage: "[NAME]",
+  about: `Lists the prompts of a server with their descriptions and arguments, as \`catenary prompt\` takes them; arguments in
+brackets are optional. With NAME: shows that prompt. With --json: {"prompts": [...]}, or the prompt.`,
+  flags: {},
+  words: 1,
+  run: (line) => listNamed(PROMPTS, line),
+});
 
-export const promptsCommand: Command = namedCommand(
-  PROMPTS,
-  `Lists the prompts of a server with their descriptions and arguments, as \`catenary prompt\` takes
-them; arguments in brackets are optional. With NAME: shows that prompt. With --json:
-{"prompts": [...]}, or the prompt.
-`,
-);
-
-const RESOURCES_USAGE = `Usage: catenary resources TARGET [OPTIONS]
-       catenary resources [OPTIONS] -- COMMAND ARGS...
-`;
-
-const RESOURCES_HELP = `${RESOURCES_USAGE}
-Lists the resources and resource templates of a server with their descriptions. \`catenary read\`
-reads one. With --json: {"resources": [...], "resourceTemplates": [...]}.
-
-${TARGET_HELP}
-${EXIT_HELP}`;
-
-async function listResources(args: readonly string[]): Promise<number> {
-  const line = parseTargetLine("resources", args, {}, RESOURCES_USAGE);
-  if (line.words.length > 0) throw unexpectedArguments("resources", line.words, RESOURCES_USAGE);
-  return withClient(line, async (context) => {
-    const { client, callOptions, busy } = context;
-    busy("Listing resources");
-    const listed = await client.listResources(callOptions);
-    const listedTemplates = await client.listResourceTemplates(callOptions).catch(noTemplates);
-    const { resources } = listed;
-    const { resourceTemplates } = listedTemplates;
-    const templates = withKey<ResourceTemplate>(resourceTemplates, "uriTemplate");
-    const text = resourceList(withKey<Resource>(resources, "uri"), templates, listStyle());
-    const document = line.values.json === true ? { resources, resourceTemplates } : undefined;
-    return printList("resources", text, document, [listed, listedTemplates], context);
-  });
-}
+export const resourcesCommand: Command = targetCommand({
+  name: "resources",
+  about: `Lists the resources and resource templates of a server with their descriptions. \`catenary read\` reads one. With
+--json: {"resources": [...], "resourceTemplates": [...]}.`,
+  flags: {},
+  run: (line) =>
+    withClient(line, async (context) => {
+      const { client, callOptions, busy } = context;
+      busy("Listing resources");
+      const listed = await client.listResources(callOptions);
+      const listedTemplates = await client.listResourceTemplates(callOptions).catch(noTemplates);
+      const { resources } = listed;
+      const { resourceTemplates } = listedTemplates;
+      const templates = withKey<ResourceTemplate>(resourceTemplates, "uriTemplate");
+      const text = resourceList(withKey<Resource>(resources, "uri"), templates, listStyle());
+      const document = line.values.json === true ? { resources, resourceTemplates } : undefined;
+      return printList("resources", text, document, [listed, listedTemplates], context);
+    }),
+});
 
 /** A server with resources need not support templates. */
 function noTemplates(error: unknown): Pick<ListResourceTemplatesResult, "resourceTemplates" | "_meta"> {
   if (error instanceof McpError && error.code === METHOD_NOT_FOUND) return { resourceTemplates: [] };
   throw error;
 }
-
-export const resourcesCommand: Command = defineCommand(RESOURCES_HELP, listResources);

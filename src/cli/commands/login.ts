@@ -7,21 +7,13 @@ import type { FileTokenStore } from "../../auth/oauth/token-stores.ts";
 import { connect } from "../../client/connect.ts";
 import type { SignInSettings } from "../../config/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { boolean, string } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
-import { EXIT, Interruption, NotFoundError, UsageError, type Command } from "../command.ts";
-import { defineCommand } from "../show/problems.ts";
+import { EXIT, Interruption, NotFoundError, UsageError } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import { flag, type FlagValues, type ParsedLine } from "../flags.ts";
 import { createAuthorizer, readSettings, withAdvice } from "../target/sign-in.ts";
-import {
-  CONFIG,
-  type FlagValues,
-  isUrl,
-  parseFlags,
-  parseHeaders,
-  parseUrl,
-  requireConfig,
-  SIGN_IN_FLAGS,
-  SIGN_IN_HELP,
-} from "../target/target.ts";
+import { CONFIG, HEADER, isUrl, parseHeaders, parseUrl, requireConfig, SIGN_IN_FLAGS } from "../target/target.ts";
 import {
   formatTable,
   oneLine,
@@ -32,56 +24,67 @@ import {
   terminalWidth,
 } from "../terminal/output.ts";
 
-const TARGET_HELP = `TARGET is a URL, or the name of a server in a config: ./${CONFIG}, or that of --config.`;
+const TARGET_ABOUT = `TARGET is a URL, or the name of a server in a config: ./${CONFIG}, or that of --config.`;
 
-const LOGIN_USAGE = "Usage: catenary login TARGET [--config CONFIG] [OPTIONS]";
-const LOGIN_HELP = `${LOGIN_USAGE}
+const CONFIG_FLAG = { config: flag("CONFIG", string("The config that has the server.")) };
+const LOGIN_FLAGS = {
+  ...CONFIG_FLAG,
+  header: HEADER,
+  ...SIGN_IN_FLAGS,
+  json: boolean('Prints `{"server", "status"}`; the status is `signed-in`, `already-signed-in` or `not-needed`.'),
+};
+const LOGOUT_FLAGS = {
+  all: boolean("Deletes the tokens of all servers."),
+  ...CONFIG_FLAG,
+  json: boolean('Prints `{"removed": [...], "notRevoked": [{"server", "issuer", "reason"}]}`.'),
+};
 
-Signs in to a server that asks for it (OAuth in the browser), and stores the tokens. All commands
-use and renew them, and so do gateways that already run.
-${TARGET_HELP}
+export const loginCommand: Command = command({
+  name: "login",
+  usage: "TARGET [--config CONFIG] [OPTIONS]",
+  about: `Signs in to a server that asks for it (OAuth in the browser), and stores the tokens. All commands use and renew them,
+and so do gateways that already run. ${TARGET_ABOUT}`,
+  flags: LOGIN_FLAGS,
+  exits: `0 ok; 1 wrong command line or config; 2 no such config or server; 3 not signed in; 4 server unreachable; 130
+interrupted.`,
+  words: Infinity,
+  run: login,
+});
 
-  --config CONFIG        the config that has the server
-  --header 'NAME: VALUE' a header to send with every request; repeatable
-${SIGN_IN_HELP}  --json                 print one JSON document: {"server", "status"}; status is "signed-in",
-                         "already-signed-in" or "not-needed"
+export const logoutCommand: Command = command({
+  name: "logout",
+  usage: "TARGET [--config CONFIG] [--json]\n--all",
+  about: `Deletes the stored tokens of a server, and the client that was registered for them, and revokes the tokens if the
+authorization server can. Gateways that already run stop using them at once. ${TARGET_ABOUT} A URL without a path means all
+servers of that host.`,
+  flags: LOGOUT_FLAGS,
+  exits: "0 ok; 1 wrong command line or config; 2 there are no such tokens.",
+  words: Infinity,
+  run: logout,
+});
 
-Exit codes: 0 ok; 1 wrong command line or config; 2 no such config or server; 3 not signed in;
-4 server unreachable; 130 interrupted.
-`;
-
-const LOGOUT_USAGE = "Usage: catenary logout TARGET [--config CONFIG] [--json]\n       catenary logout --all";
-const LOGOUT_HELP = `${LOGOUT_USAGE}
-
-Deletes the stored tokens of a server, and the client that was registered for them, and revokes the
-tokens if the authorization server can. Gateways that already run stop using them at once.
-${TARGET_HELP}
-A URL without a path means all servers of that host.
-
-  --all                  delete the tokens of all servers
-  --config CONFIG        the config that has the server
-  --json                 print one JSON document: {"removed": [...], "notRevoked": [{"server",
-                         "issuer", "reason"}]}
-
-Exit codes: 0 ok; 1 wrong command line or config; 2 there are no such tokens.
-`;
-
-const AUTH_USAGE = "Usage: catenary auth [--json]";
-const AUTH_HELP = `${AUTH_USAGE}
-
-Lists the servers with stored tokens: who issued them, until when they are valid, and their scopes.
-Prints no token.
-
-  --json                 print one JSON document: {"servers": [{"server", "issuer", "scopes",
-                         "expires", "expired", "renewable"}]}
-
-Exit codes: 0 ok; 1 wrong command line.
-`;
-
-const JSON_FLAG = { json: { type: "boolean" } } as const;
-const NAME_FLAGS = { ...JSON_FLAG, config: { type: "string" } } as const;
-const LOGIN_FLAGS = { ...NAME_FLAGS, ...SIGN_IN_FLAGS, header: { type: "string", multiple: true } } as const;
-const LOGOUT_FLAGS = { ...NAME_FLAGS, all: { type: "boolean" } } as const;
+export const authCommand: Command = command({
+  name: "auth",
+  usage: "[--json]",
+  about: `Lists the servers with stored tokens: who issued them, until when they are valid, and their scopes. Prints no
+token.`,
+  flags: {
+    json: boolean(
+      'Prints `{"servers": [...]}`; a server is `{"server", "issuer", "scopes", "expires", "expired", "renewable"}`, and `client` if it was registered by hand.',
+    ),
+  },
+  exits: "0 ok; 1 wrong command line.",
+  words: Infinity,
+  async run({ words, values }) {
+    if (words.length > 0) throw new UsageError(`auth takes no arguments\n\n${authCommand.usage}`);
+    const servers = (await storedServers(await openStore())).map(describe);
+    if (values.json === true) printJson({ servers });
+    else if (servers.length === 0)
+      printStatus("There are no stored tokens; catenary login TARGET signs in to a server");
+    else printTrusted(formatTable(servers.map(row), { width: terminalWidth(process.stdout) }));
+    return EXIT.ok;
+  },
+});
 
 interface Place {
   readonly url: URL;
@@ -122,10 +125,8 @@ async function storedServers(store: FileTokenStore): Promise<readonly StoredServ
 /** A package manager may put the server to sleep; waiting for the user does not count. */
 const START_TIMEOUT_MS = 60_000;
 
-async function login(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("login", args, LOGIN_FLAGS, { header: "a header: 'Name: value'" });
-  const [target, ...more] = positionals;
-  if (target === undefined || more.length > 0) throw new UsageError(`login takes one TARGET\n\n${LOGIN_USAGE}`);
+async function login({ words: [target, ...more], values }: ParsedLine<typeof LOGIN_FLAGS>): Promise<number> {
+  if (target === undefined || more.length > 0) throw new UsageError(`login takes one TARGET\n\n${loginCommand.usage}`);
   const { url, headers, settings } = await findPlace(target, values);
   const { host } = url;
   const print = (text: string): void => printStatus(sanitizeFor(process.stderr, text));
@@ -158,11 +159,9 @@ async function login(args: readonly string[]): Promise<number> {
   return EXIT.ok;
 }
 
-async function logout(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("logout", args, LOGOUT_FLAGS);
-  const [target, ...more] = positionals;
+async function logout({ words: [target, ...more], values }: ParsedLine<typeof LOGOUT_FLAGS>): Promise<number> {
   if (more.length > 0 || (target === undefined) !== (values.all === true)) {
-    throw new UsageError(`logout takes one TARGET, or --all\n\n${LOGOUT_USAGE}`);
+    throw new UsageError(`logout takes one TARGET, or --all\n\n${logoutCommand.usage}`);
   }
   const store = await openStore();
   const all = await storedServers(store);
@@ -203,16 +202,6 @@ interface NotRevoked {
   readonly reason: string;
 }
 
-async function auth(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("auth", args, JSON_FLAG);
-  if (positionals.length > 0) throw new UsageError(`auth takes no arguments\n\n${AUTH_USAGE}`);
-  const servers = (await storedServers(await openStore())).map(describe);
-  if (values.json === true) printJson({ servers });
-  else if (servers.length === 0) printStatus("There are no stored tokens; catenary login TARGET signs in to a server");
-  else printTrusted(formatTable(servers.map(row), { width: terminalWidth(process.stdout) }));
-  return EXIT.ok;
-}
-
 interface ServerReport {
   readonly server: string;
   readonly issuer?: string;
@@ -242,7 +231,3 @@ function row({ server, issuer, scopes, expires, expired, renewable }: ServerRepo
   const state = renewable ? "renewed when needed" : expired ? "expired: sign in again" : until;
   return [server, state, `by ${issuer ?? "?"}`, scopes.length === 0 ? "" : `scopes ${scopes.join(" ")}`].map(oneLine);
 }
-
-export const loginCommand: Command = defineCommand(LOGIN_HELP, login);
-export const logoutCommand: Command = defineCommand(LOGOUT_HELP, logout);
-export const authCommand: Command = defineCommand(AUTH_HELP, auth);

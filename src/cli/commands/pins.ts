@@ -7,35 +7,12 @@ import { Pins, PIN_KINDS, type Definition, type Pin, type PinKind, type PinnedDe
 import { ConfigError, loadConfig } from "../../config/index.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
-import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
-import { defineCommand } from "../show/problems.ts";
-import { CONFIG, parseFlags, requireConfig } from "../target/target.ts";
+import { boolean, string } from "../../core/fields.ts";
+import { EXIT, NotFoundError, UsageError } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import { flag, type ParsedLine } from "../flags.ts";
+import { CONFIG, requireConfig } from "../target/target.ts";
 import { oneLine, paint, printJson, printTrusted, quoteWord } from "../terminal/output.ts";
-
-const USAGE = `Usage: catenary pins [CONFIG] [SERVER[/NAME]] [--file FILE] [--json]
-       catenary pins approve [CONFIG] SERVER[/NAME]... [--file FILE] [--json]
-       catenary pins reset [CONFIG] SERVER[/NAME]... [--file FILE] [--json]`;
-
-const HELP = `${USAGE}
-
-Lists the definitions of tools, prompts and templates that the middleware pin has approved, and
-those that it holds back because they are new or have changed, with what has changed. Characters
-that are invisible or control a terminal are shown as escapes.
-
-approve lets callers see and use what is held. reset forgets what was approved: the next list of the
-server counts as its first. A running gateway notices an approval with the next request, and a reset
-with the next list.
-
-CONFIG ends with .json or .jsonc, and may also come last; default: ./${CONFIG}.
-
-  --file FILE   the file of approved definitions, if it is not that of a config
-  --json        print one JSON document: {"items": [{"server", "kind", "name", "state", "approved",
-                "held"}]}
-
-Exit codes: 0 ok; 1 wrong command line; 2 no such server or item.
-`;
-
-const FLAGS = { file: { type: "string" }, json: { type: "boolean" } } as const;
 
 interface Found {
   readonly pins: Pins;
@@ -47,19 +24,47 @@ interface Found {
 
 const NOUNS = { tools: "tool", prompts: "prompt", templates: "template", server: "instructions" } as const;
 
-async function pins(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("pins", args, FLAGS, { file: "a file" });
-  const [first, ...rest] = positionals;
+const FLAGS = {
+  file: flag("FILE", string("The file of approved definitions, if it is not that of a config."), {
+    expected: "a file",
+  }),
+  json: boolean(
+    'Prints `{"items": [{"server", "kind", "name", "state", "approved", "held"}]}`; `state` is `approved`, `new`, `changed` or, after `reset`, `forgotten`.',
+  ),
+};
+
+export const pinsCommand: Command = command({
+  name: "pins",
+  usage: `[CONFIG] [SERVER[/NAME]] [--file FILE] [--json]
+approve [CONFIG] SERVER[/NAME]... [--file FILE] [--json]
+reset [CONFIG] SERVER[/NAME]... [--file FILE] [--json]`,
+  about: `Lists the definitions of tools, prompts and templates that the middleware pin has approved, and those that it holds
+back because they are new or have changed, with what has changed. Characters that are invisible or control a terminal are
+shown as escapes.
+
+approve lets callers see and use what is held. reset forgets what was approved: the next list of the server counts as its
+first. A running gateway notices an approval with the next request, and a reset with the next list.
+
+CONFIG ends with .json or .jsonc, and may also come last; default: ./${CONFIG}.`,
+  flags: FLAGS,
+  exits: "0 ok; 1 wrong command line; 2 no such server or item.",
+  words: Infinity,
+  run: pins,
+});
+
+async function pins({ words: given, values }: ParsedLine<typeof FLAGS>): Promise<number> {
+  const [first, ...rest] = given;
   const action = first === "approve" || first === "reset" ? first : undefined;
-  const words = action === undefined ? positionals : rest;
+  const words = action === undefined ? given : rest;
   // It comes first, as in other commands. What comes last cannot be a server either if it is a file.
   const config = [words[0], words.at(-1)].find((word = "") => /\.jsonc?$/.test(word));
   const wanted = words.filter((word) => word !== config);
-  if (action !== undefined && wanted.length === 0) throw new UsageError(`${action} needs a SERVER\n${USAGE}`);
+  if (action !== undefined && wanted.length === 0)
+    throw new UsageError(`${action} needs a SERVER\n${pinsCommand.usage}`);
   if (action === undefined && wanted.length > 1) {
     const [near] = nearest(first ?? "", ["approve", "reset"]);
     const hint = near === undefined ? "pins takes one SERVER[/NAME]" : `did you mean catenary pins ${near}?`;
-    throw new UsageError(`${hint}\n${USAGE}`);
+    throw new UsageError(`${hint}\n${pinsCommand.usage}`);
   }
   const files = await pinFiles(config, values.file);
   const all: Found[] = [];
@@ -242,5 +247,3 @@ export function visible(text: string): string {
     return `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`;
   });
 }
-
-export const pinsCommand: Command = defineCommand(HELP, pins);

@@ -4,6 +4,7 @@
 
 import { existsSync } from "node:fs";
 import type { Client } from "../../client/client.ts";
+import { string } from "../../core/fields.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
@@ -12,61 +13,54 @@ import { GO_ON } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
-import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
-import { defineCommand } from "../show/problems.ts";
+import { EXIT, NotFoundError, UsageError } from "../command.ts";
+import { command, type Command, unexpectedArguments } from "../define.ts";
+import { flag, parseFlags } from "../flags.ts";
 import {
   LANGUAGE_FLAGS,
-  LANGUAGE_FLAGS_HELP,
-  LANGUAGES_HELP,
+  LANGUAGES_ABOUT,
   languageSettingsOf,
   parseLanguage,
   FOR_AGENTS,
+  SANDBOX_FLAG,
 } from "./eval.ts";
-import {
-  CONFIG,
-  EXIT_HELP,
-  parseTargetLine,
-  TARGET_FLAGS,
-  TARGET_HELP,
-  parseFlags,
-  unexpectedArguments,
-} from "../target/target.ts";
+import { CONFIG, parseTargetLine, TARGET_ABOUT, TARGET_EXITS, TARGET_FLAGS, TARGET_NOTES } from "../target/target.ts";
 import { type CommandContext, withClient } from "../target/with-client.ts";
 import { BackgroundEcho } from "../terminal/background-echo.ts";
 import { LineReader } from "../terminal/line-reader.ts";
 import { isTerminal, paint, printStatus, sanitizeFor } from "../terminal/output.ts";
 
-const USAGE = `Usage: catenary repl LANGUAGE [--program PATH] [--sandbox] [OPTIONS]
-       catenary repl TARGET [--session NAME] [OPTIONS]
-`;
-
-const HELP = `${USAGE}
-A prompt in a live session. With a LANGUAGE, in a new session, which ends with the prompt. With a
-TARGET, in a session of that server: what you define there, its other clients see, and what they
-have defined, you see. The languages are:
-
-${LANGUAGES_HELP}
-
-Input goes on to the next line while a bracket, a string or a comment is open. Tab completes names,
-the arrow keys go through earlier inputs, and Ctrl-R searches them. Ctrl-C interrupts what you run, or drops the input; it
-does not touch what another client runs. Ctrl-D or :quit leaves. :help lists the commands of the
-prompt. If stdin is not a terminal, it is evaluated without prompts.
-
-  --session NAME         the session; default main
-  --tool NAME            the tool that evaluates, if the server has several
-${LANGUAGE_FLAGS_HELP}
-  --sandbox              for a LANGUAGE: without network, your files and your environment; needs
-                         bubblewrap
-
-${TARGET_HELP}
-${EXIT_HELP}`;
-
 const REPL_FLAGS = {
-  session: { type: "string" },
-  tool: { type: "string" },
-  sandbox: { type: "boolean" },
+  session: flag("NAME", string("The session. Default `main`.")),
+  tool: flag(
+    "NAME",
+    string("The tool that evaluates, if the server has several, as a gateway with two languages does."),
+  ),
   ...LANGUAGE_FLAGS,
-} as const;
+  ...SANDBOX_FLAG,
+};
+const FLAGS = { ...REPL_FLAGS, ...TARGET_FLAGS };
+
+export const replCommand: Command = command({
+  name: "repl",
+  usage: "LANGUAGE [--program PATH] [--sandbox] [OPTIONS]\nTARGET [--session NAME] [--tool NAME] [OPTIONS]",
+  about: `A prompt in a live session. With a LANGUAGE, in a new session, which ends with the prompt. With a TARGET, in a
+session of that server: what you define there, its other clients see, and what they have defined, you see. The languages
+are:
+
+${LANGUAGES_ABOUT}
+
+Input goes on to the next line while a bracket, a string or a comment is open. Tab completes names, the arrow keys go
+through earlier inputs, and Ctrl-R searches them. Ctrl-C interrupts what you run, or drops the input; it does not touch
+what another client runs. Ctrl-D or :quit leaves. :help lists the commands of the prompt. If stdin is not a terminal, it is
+evaluated without prompts.
+
+${TARGET_ABOUT}`,
+  flags: FLAGS,
+  notes: TARGET_NOTES,
+  exits: TARGET_EXITS,
+  runArguments: repl,
+});
 
 const COMMANDS_HELP = `:help                 this list
 :restarts             the restarts of the last error
@@ -93,12 +87,12 @@ async function repl(args: readonly string[]): Promise<number> {
   // Without a config, a word can hardly be the name of a server.
   const isWord = first === args[0] && !args.includes("--") && /^\w+$/.test(first);
   if (isWord && !existsSync(first) && !existsSync(CONFIG)) parseLanguage(first);
-  const line = parseTargetLine("repl", args, REPL_FLAGS, USAGE);
+  const line = parseTargetLine("repl", args, REPL_FLAGS, replCommand.usage);
   const { session = "main", tool, json } = line.values;
   const misplaced = ["sandbox", ...Object.keys(LANGUAGE_FLAGS)].find((name) => Object.hasOwn(line.values, name));
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a LANGUAGE, not a target`);
   if (json === true) throw new UsageError("repl has no --json; use catenary call");
-  if (line.words.length > 0) throw unexpectedArguments("repl", line.words, USAGE);
+  if (line.words.length > 0) throw unexpectedArguments("repl", line.words, replCommand.usage);
   return withClient(line, async (context) => {
     context.busy("Listing tools");
     const found = await findSession(context.client, session, tool);
@@ -108,8 +102,8 @@ async function repl(args: readonly string[]): Promise<number> {
 }
 
 async function inNewSession(language: LanguageEntry, args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("repl", args, { ...REPL_FLAGS, ...TARGET_FLAGS });
-  if (positionals.length > 0) throw unexpectedArguments("repl", positionals, USAGE);
+  const { words, values } = parseFlags("repl", args, FLAGS);
+  if (words.length > 0) throw unexpectedArguments("repl", words, replCommand.usage);
   const { session = "main", sandbox, ...others } = values;
   const own = ["quiet", "verbose", ...Object.keys(LANGUAGE_FLAGS)];
   const [misplaced] = Object.keys(others).filter((name) => !own.includes(name));
@@ -445,5 +439,3 @@ function painted(text: string): string {
     })
     .join("\n");
 }
-
-export const replCommand: Command = defineCommand(HELP, repl);

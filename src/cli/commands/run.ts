@@ -4,104 +4,78 @@
 
 import { basename, extname } from "node:path";
 import { chain } from "../../chain/chain.ts";
-import { SHARES, type Share, type UpstreamOptions, type UpstreamStatus } from "../../chain/upstream/options.ts";
+import { SHARES, type UpstreamOptions, type UpstreamStatus } from "../../chain/upstream/options.ts";
 import { FLAGS_WITHOUT_VALUE, upstream } from "../../chain/upstream/upstream.ts";
 import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
+import { orList } from "../../live/languages.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { serve } from "../../serve.ts";
-import { EXIT, UsageError, type Command } from "../command.ts";
+import { EXIT, UsageError } from "../command.ts";
+import { command, type Command, unexpectedArguments } from "../define.ts";
+import { firstGiven, oneOf, parseFlags, seconds, section, splitAtCommand, type FlagValues } from "../flags.ts";
 import {
   announce,
   GATEWAY_GRACE_MS,
-  parseCompat,
+  ENDPOINT_FLAGS,
   parseServeFlags,
-  COMPAT_HELP,
-  REQUIRE_TOKEN_HELP,
-  SERVE_EXPECTED,
   SERVE_FLAGS,
-  SERVE_HELP,
   setUpTokenByFlags,
-  SIGNAL_HELP,
+  SIGNAL_NOTES,
   startServing,
-  TOKEN_FLAGS,
 } from "../serve/start.ts";
 import { EventLog } from "../serve/event-log.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
-import { defineCommand, toFailure } from "../show/problems.ts";
+import { toFailure } from "../show/problems.ts";
 import { bearerAuthorizer, readSettings, takeToken, withLocalToken } from "../target/sign-in.ts";
 import {
-  checkRevision,
-  checkTimeout,
-  type FlagValues,
+  COMMAND_FLAGS,
+  HEADER,
   isUrl,
   parseEnvFlags,
-  parseFlags,
   parseHeaders,
   parseUrl,
   SIGN_IN_FLAGS,
-  SIGN_IN_HELP,
-  type SignInFlag,
-  splitAtCommand,
-  unexpectedArguments,
+  TARGET_FLAGS,
 } from "../target/target.ts";
 import { isTerminal, printStatus, sanitizeFor, writeLines } from "../terminal/output.ts";
 
-const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] [--] COMMAND ARGS...
-       catenary run URL [--http HOST:PORT] [OPTIONS]
-
-Runs COMMAND, an MCP server on stdio, and serves it on stdio to clients of any protocol revision. In
-a client's config, replace \`"command": "npx", "args": [...]\` by \`"command": "catenary",
-"args": ["run", "--", "npx", ...]\`. Starts COMMAND on the first request. Restarts COMMAND if it
-crashes; exits when stdin closes. The stderr of COMMAND is passed on. Options after COMMAND are its
-own.
-
-Or serves the server at URL, for clients that only know stdio or cannot sign in. If it asks for a
-sign-in, the browser opens; the tokens are those of catenary login. A token that a gateway of yours
-on this machine has generated is found.
-
-With COMMAND:
-  --env KEY=VALUE        an environment variable for COMMAND; repeatable
-  --cwd DIR              the folder to start COMMAND in
-
-With URL:
-  --header 'NAME: VALUE' a header to send with every request; repeatable
-  --token TOKEN          a bearer token. Prefer CATENARY_TOKEN in the environment, which other users
-                         of this machine cannot see
-${SIGN_IN_HELP}
-With both:
-  --timeout SECONDS      how long the server may be silent during a call; by default, as long as the
-                         client waits
-  --revision DATE        use only this protocol revision with the server
-  --share HOW            which callers share one process or session of the server, one of
-                         ${SHARES.join(", ")};
-                         by default per-session
-${COMPAT_HELP}  --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
-
-With --http:
-${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}, and "token" if
-                         one was generated
-${REQUIRE_TOKEN_HELP}
-${SIGNAL_HELP}
-Exit codes: 0 ok; 1 wrong command line; 2 no such command; 4 COMMAND could not be started for a
-client, or cannot listen on the address; 130 after SIGINT.
-`;
-
 const FLAGS = {
-  ...SERVE_FLAGS,
-  "require-token": TOKEN_FLAGS["require-token"],
-  env: { type: "string", multiple: true },
-  cwd: { type: "string" },
-  header: { type: "string", multiple: true },
-  token: { type: "string" },
-  ...SIGN_IN_FLAGS,
-  revision: { type: "string" },
-  share: { type: "string" },
-  timeout: { type: "string" },
-} as const;
+  ...section("With COMMAND", COMMAND_FLAGS),
+  ...section("With URL", { header: HEADER, token: TARGET_FLAGS.token, ...SIGN_IN_FLAGS }),
+  ...section("With both", {
+    timeout: seconds("How long the server may be silent during a call. By default, as long as the client waits."),
+    revision: TARGET_FLAGS.revision,
+    share: oneOf(
+      "HOW",
+      `[Which callers share](chain.md#share) one process or session of the server: ${orList(SHARES.map((name) => `\`${name}\``))}. Default \`per-session\`.`,
+      SHARES,
+    ),
+    ...SERVE_FLAGS,
+  }),
+  ...ENDPOINT_FLAGS,
+};
+
+export const runCommand: Command = command({
+  name: "run",
+  usage: "[--http HOST:PORT] [OPTIONS] [--] COMMAND ARGS...\nURL [--http HOST:PORT] [OPTIONS]",
+  about: `Runs COMMAND, an MCP server on stdio, and serves it on stdio to clients of any protocol revision. In a client's config,
+replace \`"command": "npx", "args": [...]\` by \`"command": "catenary", "args": ["run", "--", "npx", ...]\`. Starts COMMAND on
+the first request. Restarts COMMAND if it crashes; exits when stdin closes. The stderr of COMMAND is passed on. Options
+after COMMAND are its own.
+
+Or serves the server at URL, for clients that only know stdio or cannot sign in. If it asks for a sign-in, the browser
+opens; the tokens are those of catenary login. A token that a gateway of yours on this machine has generated is found.`,
+  flags: FLAGS,
+  notes: SIGNAL_NOTES,
+  exits: `0 ok; 1 wrong command line; 2 no such command; 4 COMMAND could not be started for a client, or cannot listen on the
+address; 130 after SIGINT.`,
+  own: (args) => splitAtCommand(args, FLAGS).own,
+  runArguments: run,
+});
 
 /** A client sends its first request at once. If none arrives in this time, there is no client. */
 const CLIENT_TIMEOUT_MS = 2_000;
@@ -121,45 +95,28 @@ function parseLine(args: readonly string[]): RunLine {
   const [first = "", ...rest] = command;
   const isAddress = isUrl(first);
   // The words after a command are its own; those after a URL are ours.
-  const { positionals, values } = parseFlags("run", isAddress ? [...own, ...rest] : own, FLAGS, {
-    ...SERVE_EXPECTED,
-    env: "a variable: KEY=VALUE",
-    header: "a header: 'Name: value'",
-    timeout: "a number of seconds",
-  });
-  const { revision, share, timeout } = values;
-  checkRevision(revision);
-  checkTimeout(timeout);
-  const timeoutMs = timeout === undefined ? undefined : Number(timeout) * 1_000;
+  const { words, values } = parseFlags("run", isAddress ? [...own, ...rest] : own, FLAGS);
+  const { revision, share, timeout: timeoutMs } = values;
   return {
-    target: isAddress ? parseAddress(first, positionals, values) : parseCommand(command, values),
+    target: isAddress ? parseAddress(first, words, values) : parseCommand(command, values),
     values,
-    options: defined({ revision, share: parseShare(share), timeoutMs }),
+    options: defined({ revision, share, timeoutMs }),
     http: parseServeFlags(values),
   };
 }
 
 function parseAddress(target: string, words: readonly string[], values: RunLine["values"]): URL {
   if (words.length > 0) throw unexpectedArguments("run", words, "A URL stands for the whole server: catenary run URL");
-  const misplaced = (["env", "cwd"] as const).find((name) => values[name] !== undefined);
+  const misplaced = firstGiven(values, Object.keys(COMMAND_FLAGS));
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command, not a URL`);
   return parseUrl(target);
 }
 
 function parseCommand([file, ...args]: readonly string[], values: RunLine["values"]): ProgramCommand {
   if (file === undefined) throw new UsageError("run needs a command or a URL: catenary run -- COMMAND ARGS...");
-  const misplaced = (["header", "token", ...SIGN_IN_NAMES] as const).find((name) => values[name] !== undefined);
+  const misplaced = firstGiven(values, ["header", "token", ...Object.keys(SIGN_IN_FLAGS)]);
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL, not a command`);
   return { command: file, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
-}
-
-const SIGN_IN_NAMES = Object.keys(SIGN_IN_FLAGS) as readonly SignInFlag[];
-
-function parseShare(text: string | undefined): Share | undefined {
-  const share = SHARES.find((name) => name === text);
-  if (share === undefined && text !== undefined)
-    throw new UsageError(`--share ${text} is not valid; write one of ${SHARES.join(", ")}`);
-  return share;
 }
 
 /** Answers the requests of a waiting client with the error, then exits with the exit code of the error. */
@@ -181,7 +138,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   const token = takeToken();
   const line = parseLine(args);
   const { target, options, http } = line;
-  const compat = parseCompat(line.values.compat);
+  const { compat } = line.values;
   const isAddress = target instanceof URL;
   const problem = isAddress ? undefined : await findSpawnProblem(target);
   if (problem !== undefined) {
@@ -255,5 +212,3 @@ export function programName({ command, args = [] }: ProgramCommand): string {
   const name = basename(first?.startsWith("-") === false ? first : own).replace(/(?<=.)@.*$/, "");
   return /^[\w.-]+$/.test(name) ? basename(name, extname(name)) : own;
 }
-
-export const runCommand: Command = defineCommand(HELP, run, (args) => splitAtCommand(args, FLAGS).own);

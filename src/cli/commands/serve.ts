@@ -12,13 +12,16 @@ import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
+import { boolean, string } from "../../core/fields.ts";
 import { evaluatesCode } from "../../core/handler.ts";
 import { LANGUAGES, orList } from "../../live/languages.ts";
 import type { Compat } from "../../protocol/compat.ts";
-import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { NotFoundError, UsageError } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import { firstGiven, flag, oneOf, section, type FlagValues, type ParsedLine } from "../flags.ts";
 import type { GatewayInfo } from "../serve/control.ts";
 import type { OpenedGateway } from "../serve/gateway.ts";
-import { EventLog, LOG_FORMATS, type LogFormat } from "../serve/event-log.ts";
+import { EventLog, LOG_FORMATS } from "../serve/event-log.ts";
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   announce,
@@ -26,96 +29,102 @@ import {
   DRAIN_MS,
   GATEWAY_GRACE_MS,
   parseAddress,
+  OPEN_ENDPOINT_FLAGS,
   parseEndpointFlags,
-  parseCompat,
   parseServeFlags,
-  COMPAT_HELP,
-  SERVE_EXPECTED,
   SERVE_FLAGS,
-  SERVE_HELP,
   setUpTokenByFlags,
-  SIGNAL_HELP,
+  SIGNAL_NOTES,
   startServing,
-  TOKEN_FLAGS,
-  TOKEN_HELP,
+  TOKEN_NOTES,
 } from "../serve/start.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import type { Trace } from "../serve/trace.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";
-import { defineCommand } from "../show/problems.ts";
-import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
-
-const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says without asking, even if it is new
-  --live LANGUAGE        serve live sessions of ${orList(LANGUAGES.map(({ name }) => name))} instead of a config
-  --sandbox              with --live: without network, your files and your environment; needs
-                         bubblewrap
-  --code                 code mode: callers see three tools, and call the others from code
-  --start                start all servers at once instead of with the first request
-  --watch                read the config again when it changes; SIGHUP does so too
-  --log-format FORMAT    text (the default), or json: one object for each line on stderr
-  --trace FILE           add every message of callers and servers to FILE, as lines of JSON without
-                         secrets; at 100 MiB, FILE becomes FILE.1, and another is begun
-`;
-
-const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
-
-Serves the gateway of CONFIG, or what MODULE exports: a server made by createServer, a chain with
-upstreams, or any other handler (request, context) => Promise<Result>. It is the default export,
-\`chain\` or \`server\`, or else the only export that is a server or a chain. MODULE is JavaScript or
-TypeScript, and must not call serve() itself. What it prints with console.log goes to stderr.
-
-A config is a JSON file (comments allowed) with the same "mcpServers" as the files of MCP clients;
-the default is ./${CONFIG}. Over HTTP, "listen" in the config sets the path, the allowed hosts
-and the token; --http sets the address.
-
-  --stdio                serve on stdin and stdout (the default)
-  --http HOST:PORT       serve over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
-                         port 0 picks a free one
-  --sequential           handle one request at a time and answer in order
-${COMPAT_HELP}${GATEWAY_HELP}
-With --http:
-${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}, and "token" if
-                         one was generated
-${TOKEN_HELP}
-${SIGNAL_HELP}
-Exit codes: 0 ok; 1 wrong command line, config or module; 2 no such file; 4 cannot listen on the
-address; 130 after SIGINT.
-`;
-
-const UP_USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";
-
-const UP_HELP = `${UP_USAGE}
-
-Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash.
-CONFIG defaults to ./${CONFIG}; without that file, serves a JavaScript session, in a sandbox if
-there is bubblewrap, and a guide whose tools help to begin. The address is that of --http, or
-"listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks for them at the
-terminal.
-
-  --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
-                         port 0 picks a free one
-${GATEWAY_HELP}${COMPAT_HELP}${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
-                         "token" if one was generated
-${TOKEN_HELP}
-${SIGNAL_HELP}
-Exit codes: 0 ok; 1 wrong command line or config; 2 no such file; 4 cannot listen on the address;
-130 after SIGINT.
-`;
+import { CONFIG, isConfig, requireConfig } from "../target/target.ts";
 
 const GATEWAY_FLAGS = {
-  live: { type: "string" },
-  sandbox: { type: "boolean" },
-  code: { type: "boolean" },
-  start: { type: "boolean" },
-  watch: { type: "boolean" },
-  "log-format": { type: "string" },
-  trace: { type: "string" },
-  yes: { type: "boolean" },
-} as const;
+  live: flag(
+    "LANGUAGE",
+    string(
+      `Serves [live sessions](live.md) of ${orList(LANGUAGES.map(({ name }) => `\`${name}\``))} instead of a config.`,
+    ),
+  ),
+  sandbox: boolean(
+    "With `--live`: in [a sandbox](live.md#sandbox), without network, your files and your environment. Needs bubblewrap.",
+  ),
+  code: boolean(
+    "[Code mode](../how-to/code-mode.md): callers see three tools, and call the others from code. Uses `code` of the config, or its defaults.",
+  ),
+  start: boolean(
+    "Starts all servers at once instead of with the first request. `start` in [an entry](config.md) does so for one. With a token, they are started for its callers.",
+  ),
+  watch: boolean("[Reads the config again](#reading-the-config-again) when it has changed; SIGHUP does so too."),
+  "log-format": oneOf(
+    "FORMAT",
+    "`text` (the default), or `json`: each line on stderr is an object with `time`, `level`, `message`, and `upstream` and `stream` where they apply. The middleware `log` then writes JSON too, unless its `format` is set.",
+    LOG_FORMATS,
+  ),
+  trace: flag(
+    "FILE",
+    string(
+      "Adds every message between callers and the gateway, and between the gateway and its servers, to FILE, as lines of JSON without secrets. See [tracing](#tracing).",
+    ),
+  ),
+  yes: boolean(
+    `Starts what \`./${CONFIG}\` says without asking, and remembers it, with the local files that it runs, as approved.`,
+  ),
+};
 
-const UP_FLAGS = { ...SERVE_FLAGS, ...TOKEN_FLAGS, ...GATEWAY_FLAGS } as const;
-const FLAGS = { ...UP_FLAGS, stdio: { type: "boolean" }, sequential: { type: "boolean" } } as const;
+const UP_FLAGS = {
+  ...SERVE_FLAGS,
+  ...GATEWAY_FLAGS,
+  ...section("Over HTTP", OPEN_ENDPOINT_FLAGS),
+  json: {
+    ...OPEN_ENDPOINT_FLAGS.json,
+    description: 'Prints one line on stdout when ready: `{"url", "upstreams"}`, and `token` if one was generated.',
+    section: "Over HTTP",
+  },
+};
+const FLAGS = {
+  stdio: boolean("Serves on stdin and stdout. The default."),
+  ...SERVE_FLAGS,
+  sequential: boolean("Handles one request at a time and answers in order. Over HTTP: within each session."),
+  ...GATEWAY_FLAGS,
+  ...OPEN_ENDPOINT_FLAGS,
+};
+
+export const serveCommand: Command = command({
+  name: "serve",
+  usage: "[CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]",
+  about: `Serves the gateway of CONFIG, or what MODULE exports: a server made by createServer, a chain with upstreams, or any
+other handler (request, context) => Promise<Result>. It is the default export, \`chain\` or \`server\`, or else the only export
+that is a server or a chain. MODULE is JavaScript or TypeScript, and must not call serve() itself. What it prints with
+console.log goes to stderr.
+
+A config is a JSON file (comments allowed) with the same "mcpServers" as the files of MCP clients; the default is
+./${CONFIG}. Over HTTP, "listen" in the config sets the path, the allowed hosts and the token; --http sets the address.`,
+  flags: FLAGS,
+  notes: `${TOKEN_NOTES}\n\n${SIGNAL_NOTES}`,
+  exits: `0 ok; 1 wrong command line, config or module; 2 no such file; 4 cannot listen on the address; 130 after SIGINT.`,
+  words: Infinity,
+  run: serveSource,
+});
+
+export const upCommand: Command = command({
+  name: "up",
+  usage: "[CONFIG] [--http HOST:PORT] [OPTIONS]",
+  about: `Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash. CONFIG defaults to
+./${CONFIG}; without that file, serves a JavaScript session, in a sandbox if there is bubblewrap, and a guide whose tools help
+to begin. The address is that of --http, or "listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks for
+them at the terminal.`,
+  flags: UP_FLAGS,
+  notes: `${TOKEN_NOTES}\n\n${SIGNAL_NOTES}`,
+  exits: "0 ok; 1 wrong command line or config; 2 no such file; 4 cannot listen on the address; 130 after SIGINT.",
+  words: 1,
+  run: up,
+});
 
 interface Source {
   readonly handler: Closeable;
@@ -197,7 +206,7 @@ interface GatewayLine {
 /** Opens the config, or what is served without one. */
 async function openConfig(line: GatewayLine): Promise<Source> {
   const { command, isStdio, values } = line;
-  const log = new EventLog({ format: parseLogFormat(values["log-format"]) });
+  const log = new EventLog({ format: values["log-format"] });
   const trace = values.trace === undefined ? undefined : await openTrace(values.trace, log);
   // Imported only here, because serving a module does not need the gateway.
   const [{ openGateway }, { hasPath, seesAll, seesServer }, { codeLanguage }] = await Promise.all([
@@ -282,14 +291,6 @@ async function openTrace(path: string, log: EventLog): Promise<Trace> {
   return new Opened(path, (message) => log.write({ level: "error", message }));
 }
 
-function parseLogFormat(text: string | undefined): LogFormat | undefined {
-  const format = LOG_FORMATS.find((one) => one === text);
-  if (format === undefined && text !== undefined) {
-    throw new UsageError(`--log-format ${text} is not valid; write one of ${LOG_FORMATS.join(", ")}`);
-  }
-  return format;
-}
-
 async function openModule(path: string): Promise<Source> {
   const release = reserveStdio(servesItself(path));
   const handler = await loadHandler(path);
@@ -368,18 +369,14 @@ async function refuseSelfCalls(config: Config | undefined, { host, port }: Serve
   );
 }
 
-async function serveSource(args: readonly string[]): Promise<undefined> {
-  const { positionals, values } = parseFlags("serve", args, FLAGS, SERVE_EXPECTED);
-  const [file, ...more] = positionals;
-  if (more.length > 0) throw new UsageError(`serve takes one CONFIG or MODULE\n\n${HELP}`);
+async function serveSource({ words: [file, ...more], values }: ParsedLine<typeof FLAGS>): Promise<undefined> {
+  if (more.length > 0) throw new UsageError(`serve takes one CONFIG or MODULE\n\n${serveCommand.help()}`);
   const flags = parseServeFlags(values);
-  const compat = parseCompat(values.compat);
+  const { compat } = values;
   const isStdio = flags === undefined;
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   const isModule = file !== undefined && !(await isConfig(file));
-  const unused = (["live", "code", "sandbox", "start", "watch", "log-format", "trace", "yes"] as const).find(
-    (flag) => values[flag] !== undefined,
-  );
+  const unused = firstGiven(values, Object.keys(GATEWAY_FLAGS));
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);
   const opened = await (isModule ? openModule(file) : openConfig({ given: file, command: "serve", isStdio, values }));
   const { handler, limits, release } = opened;
@@ -393,20 +390,14 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   await startServing(handler, { ...options, ...(!isModule && { graceMs: GATEWAY_GRACE_MS }) });
 }
 
-async function up(args: readonly string[]): Promise<undefined> {
-  const { positionals, values } = parseFlags("up", args, UP_FLAGS, SERVE_EXPECTED);
-  const [given, ...more] = positionals;
-  if (more.length > 0) throw unexpectedArguments("up", more, UP_USAGE);
+async function up({ words: [given], values }: ParsedLine<typeof UP_FLAGS>): Promise<undefined> {
   const flags = { ...(values.http !== undefined && parseAddress(values.http)), ...parseEndpointFlags(values) };
   if (given !== undefined && !(await isConfig(await requireConfig(given, "up")))) {
     throw new UsageError(
       `${given} is not a config; to serve a module, run catenary serve ${given} --http 127.0.0.1:3000`,
     );
   }
-  const compat = parseCompat(values.compat);
+  const { compat } = values;
   const opened = await openConfig({ given, command: "up", isStdio: false, values });
   return serveHttp(opened, flags, values, { isUp: true, ...defined({ compat: compat ?? opened.compat }) });
 }
-
-export const serveCommand: Command = defineCommand(HELP, serveSource);
-export const upCommand: Command = defineCommand(UP_HELP, up);

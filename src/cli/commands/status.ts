@@ -1,67 +1,23 @@
 // `catenary status`, `logs` and `restart`: show and change a gateway that runs, over its control socket.
 
 import { resolve } from "node:path";
-import { EXIT, NotFoundError, UnreachableError, UsageError, type Command } from "../command.ts";
+import { boolean, string } from "../../core/fields.ts";
+import { EXIT, NotFoundError, UnreachableError, UsageError } from "../command.ts";
+import { command, type Command } from "../define.ts";
+import { flag } from "../flags.ts";
 import { askGateway, findGateways, GatewayRefusal, readLog, type RunningGateway } from "../serve/control.ts";
 import { formatEntry } from "../serve/event-log.ts";
 import { upstreamTable } from "../serve/upstream-report.ts";
-import { defineCommand } from "../show/problems.ts";
-import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
+import { CONFIG } from "../target/target.ts";
 import { oneLine, paint, printJson, printTrusted } from "../terminal/output.ts";
 
-const WHICH = `  --gateway WHICH   the gateway, if several run: its config, its URL or its process id`;
+const GATEWAY_FLAG = {
+  gateway: flag("WHICH", string("The gateway, if several run: its config, its URL or its process id."), {
+    expected: "a config, a URL or a process id",
+  }),
+};
 
 const CHOICE = `By default, the only gateway that runs, or the one of ./${CONFIG}.`;
-
-const STATUS_USAGE = "Usage: catenary status [--gateway WHICH] [--json]";
-
-const STATUS_HELP = `${STATUS_USAGE}
-
-Shows the gateways of this user that run (\`catenary up\`, and \`catenary serve --http\` without a
-module), and the state of their servers.
-
-${WHICH}; default: all
-  --json            print one JSON document: {"gateways": [{"pid", "config", "source", "url",
-                    "startedAt", "upstreams"}]}
-
-Exit codes: 0 ok; 1 wrong command line; 4 no gateway runs, or WHICH does not.
-`;
-
-const LOGS_USAGE = "Usage: catenary logs [NAME] [-f] [--gateway WHICH] [--json]";
-
-const LOGS_HELP = `${LOGS_USAGE}
-
-Prints the last lines of a running gateway's log, or only those of the server NAME: its starts,
-crashes and stderr.
-
-  -f, --follow      go on until the gateway ends, or until Ctrl-C
-${WHICH}
-  --json            print each entry as a line of JSON: {"time", "level", "upstream", "message"}
-
-${CHOICE}
-
-Exit codes: 0 ok; 1 wrong command line; 2 no such server; 4 no gateway runs; 130 after Ctrl-C.
-`;
-
-const RESTART_USAGE = "Usage: catenary restart NAME [--gateway WHICH] [--json]";
-
-const RESTART_HELP = `${RESTART_USAGE}
-
-Starts the server NAME of a running gateway anew, also one that has crashed too often. Calls in
-flight get 30 s to finish at the old process; clients stay connected.
-
-${WHICH}
-  --json            print one JSON document: the state of the server
-
-${CHOICE}
-
-Exit codes: 0 ok; 1 wrong command line; 2 no such server; 4 no gateway runs, or the server could not
-be started.
-`;
-
-const FLAGS = { gateway: { type: "string" }, json: { type: "boolean" } } as const;
-const LOGS_FLAGS = { ...FLAGS, follow: { type: "boolean" } } as const;
-const EXPECTED = { gateway: "a config, a URL or a process id" } as const;
 
 /** Throws an UnreachableError if none runs, or not the one that is meant. */
 async function runningGateways(which: string | undefined): Promise<readonly RunningGateway[]> {
@@ -87,45 +43,74 @@ function running(all: readonly RunningGateway[]): string {
   return `there are ${all.map(({ url, source }) => `${oneLine(url)} (${oneLine(source)})`).join(", ")}`;
 }
 
-async function status(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("status", args, FLAGS, EXPECTED);
-  if (positionals.length > 0) throw unexpectedArguments("status", positionals, STATUS_USAGE);
-  const gateways = await runningGateways(values.gateway);
-  if (values.json === true) {
-    printJson({ gateways: gateways.map(({ socket: _socket, ...shown }) => shown) });
+export const statusCommand: Command = command({
+  name: "status",
+  usage: "[--gateway WHICH] [--json]",
+  about: `Shows the gateways of this user that run (\`catenary up\`, and \`catenary serve --http\` without a module), and the
+state of their servers. Without --gateway, shows all.`,
+  flags: {
+    ...GATEWAY_FLAG,
+    json: boolean(
+      'Prints `{"gateways": [{"pid", "config", "source", "url", "startedAt", "upstreams"}]}`; `upstreams` has the [status](chain.md#status) of each server.',
+    ),
+  },
+  exits: "0 ok; 1 wrong command line; 4 no gateway runs, or not the one that --gateway names.",
+  async run({ values }) {
+    const gateways = await runningGateways(values.gateway);
+    if (values.json === true) {
+      printJson({ gateways: gateways.map(({ socket: _socket, ...shown }) => shown) });
+      return EXIT.ok;
+    }
+    for (const { source, url, pid, startedAt, upstreams } of gateways) {
+      const since = `pid ${pid}, since ${oneLine(startedAt)}`;
+      printTrusted(`${oneLine(source)} at ${paint("cyan", oneLine(url), process.stdout)} (${since})\n`);
+      printTrusted(upstreamTable(upstreams, process.stdout));
+    }
     return EXIT.ok;
-  }
-  for (const { source, url, pid, startedAt, upstreams } of gateways) {
-    const since = `pid ${pid}, since ${oneLine(startedAt)}`;
-    printTrusted(`${oneLine(source)} at ${paint("cyan", oneLine(url), process.stdout)} (${since})\n`);
-    printTrusted(upstreamTable(upstreams, process.stdout));
-  }
-  return EXIT.ok;
-}
+  },
+});
 
-async function logs(args: readonly string[]): Promise<number> {
-  const long = args.map((arg) => (arg === "-f" ? "--follow" : arg));
-  const { positionals, values } = parseFlags("logs", long, LOGS_FLAGS, EXPECTED);
-  const [name, ...more] = positionals;
-  if (more.length > 0) throw unexpectedArguments("logs", more, LOGS_USAGE);
-  const { socket } = await theGateway(values.gateway);
-  const write = values.json === true ? JSON.stringify : formatEntry;
-  await refusable(readLog(socket, name, values.follow === true, (entry) => printTrusted(`${write(entry)}\n`)));
-  return EXIT.ok;
-}
+export const logsCommand: Command = command({
+  name: "logs",
+  usage: "[NAME] [-f] [--gateway WHICH] [--json]",
+  about: `Prints the last lines of a running gateway's log, or only those of the server NAME: its starts, crashes and
+stderr.`,
+  flags: {
+    follow: { ...boolean("Goes on until the gateway ends, or until Ctrl-C."), short: "f" },
+    ...GATEWAY_FLAG,
+    json: boolean('Prints each entry as a line of JSON: `{"time", "level", "upstream", "message"}`.'),
+  },
+  notes: CHOICE,
+  exits: "0 ok; 1 wrong command line; 2 no such server; 4 no gateway runs; 130 after Ctrl-C.",
+  words: 1,
+  async run({ words: [name], values }) {
+    const { socket } = await theGateway(values.gateway);
+    const write = values.json === true ? JSON.stringify : formatEntry;
+    await refusable(readLog(socket, name, values.follow === true, (entry) => printTrusted(`${write(entry)}\n`)));
+    return EXIT.ok;
+  },
+});
 
-async function restart(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("restart", args, FLAGS, EXPECTED);
-  const [name, ...more] = positionals;
-  if (name === undefined) throw new UsageError(`restart needs the name of a server\n${RESTART_USAGE}`);
-  if (more.length > 0) throw unexpectedArguments("restart", more, RESTART_USAGE);
-  const { socket } = await theGateway(values.gateway);
-  const path = `/restart?${new URLSearchParams({ upstream: name }).toString()}`;
-  const { upstreams } = (await refusable(askGateway(socket, "POST", path))) as RunningGateway;
-  if (values.json === true) printJson(upstreams[name]);
-  else printTrusted(upstreamTable({ [name]: upstreams[name] as RunningGateway["upstreams"][string] }, process.stdout));
-  return EXIT.ok;
-}
+export const restartCommand: Command = command({
+  name: "restart",
+  usage: "NAME [--gateway WHICH] [--json]",
+  about: `Starts the server NAME of a running gateway anew, also one that has crashed too often. Calls in flight get 30 s to
+finish at the old process; clients stay connected.`,
+  flags: { ...GATEWAY_FLAG, json: boolean("Prints one JSON document: the [status](chain.md#status) of the server.") },
+  notes: CHOICE,
+  exits: "0 ok; 1 wrong command line; 2 no such server; 4 no gateway runs, or the server could not be started.",
+  words: 1,
+  needs: "the name of a server",
+  async run({ words: [name = ""], values }) {
+    const { socket } = await theGateway(values.gateway);
+    const path = `/restart?${new URLSearchParams({ upstream: name }).toString()}`;
+    const { upstreams } = (await refusable(askGateway(socket, "POST", path))) as RunningGateway;
+    const status = upstreams[name] as RunningGateway["upstreams"][string];
+    if (values.json === true) printJson(status);
+    else printTrusted(upstreamTable({ [name]: status }, process.stdout));
+    return EXIT.ok;
+  },
+});
 
 /** Turns the refusal of a gateway into an error with an exit code. */
 async function refusable<T>(work: Promise<T>): Promise<T> {
@@ -136,7 +121,3 @@ async function refusable<T>(work: Promise<T>): Promise<T> {
     throw error.isNotFound ? new NotFoundError(error.message) : new UnreachableError(error.message);
   }
 }
-
-export const statusCommand: Command = defineCommand(STATUS_HELP, status);
-export const logsCommand: Command = defineCommand(LOGS_HELP, logs);
-export const restartCommand: Command = defineCommand(RESTART_HELP, restart);

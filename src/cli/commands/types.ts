@@ -3,42 +3,33 @@
 
 import { commentText, propertyKey, TypeWriter, type TypeLimits } from "../../live/declarations.ts";
 import type { Tool } from "../../protocol/model/index.ts";
-import { EXIT, type Command } from "../command.ts";
-import { defineCommand } from "../show/problems.ts";
+import { EXIT } from "../command.ts";
+import type { Command } from "../define.ts";
 import { withKey } from "../target/arguments.ts";
-import { EXIT_HELP, parseTargetLine, TARGET_HELP, unexpectedArguments } from "../target/target.ts";
+import { targetCommand } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";
 import { printJson, printTrusted } from "../terminal/output.ts";
 
-const USAGE = `Usage: catenary types TARGET [OPTIONS]
-       catenary types [OPTIONS] -- COMMAND ARGS...
-`;
-
-const HELP = `${USAGE}
-Writes the tools of a server as TypeScript declarations, for a typed client:
+export const typesCommand: Command = targetCommand({
+  name: "types",
+  about: `Writes the tools of a server as TypeScript declarations, for a typed client:
 
   catenary types http://127.0.0.1:3000/mcp > tools.ts
 
   import type { Tools } from "./tools.ts";
-  const client = await connect<Tools>("http://127.0.0.1:3000/mcp");
-${TARGET_HELP}
-${EXIT_HELP}`;
-
-async function types(args: readonly string[]): Promise<number> {
-  const line = parseTargetLine("types", args, {}, USAGE);
-  if (line.words.length > 0) throw unexpectedArguments("types", line.words, USAGE);
-  return withClient(line, async ({ client, callOptions, busy, done }) => {
-    busy("Listing tools");
-    const { tools } = await client.listTools(callOptions);
-    const text = declarations(withKey<Tool>(tools, "name"), client.server?.name);
-    done();
-    if (line.values.json === true) printJson({ declarations: text });
-    else printTrusted(text);
-    return EXIT.ok;
-  });
-}
-
-export const typesCommand: Command = defineCommand(HELP, types);
+  const client = await connect<Tools>("http://127.0.0.1:3000/mcp");`,
+  flags: {},
+  run: (line) =>
+    withClient(line, async ({ client, callOptions, busy, done }) => {
+      busy("Listing tools");
+      const { tools } = await client.listTools(callOptions);
+      const text = declarations(withKey<Tool>(tools, "name"), client.server?.name);
+      done();
+      if (line.values.json === true) printJson({ declarations: text });
+      else printTrusted(text);
+      return EXIT.ok;
+    }),
+});
 
 /** A program reads these, so only what could go on without end is cut. */
 const LIMITS: TypeLimits = {

@@ -8,75 +8,75 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { AuthError, TOKEN_PRINCIPAL, type Authenticator } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { boolean, string, strings } from "../../core/fields.ts";
 import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
-import { type Compat, COMPATS } from "../../protocol/compat.ts";
+import { orList } from "../../live/languages.ts";
+import { COMPATS } from "../../protocol/compat.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
-import type { FlagValues } from "../target/target.ts";
+import { firstGiven, flag, oneOf, section, type FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { oneLine, paint, printStatus, ownCommand, sanitizeFor } from "../terminal/output.ts";
 import { loadAhead, loadForServer } from "./preload.ts";
 
-export const SERVE_FLAGS = {
-  http: { type: "string" },
-  path: { type: "string" },
-  "allow-host": { type: "string", multiple: true },
-  "allow-origin": { type: "string", multiple: true },
-  json: { type: "boolean" },
-  compat: { type: "string" },
-} as const;
-
-/** Flags that say who may call over HTTP. */
-export const TOKEN_FLAGS = { "require-token": { type: "boolean" }, "no-token": { type: "boolean" } } as const;
-
 const ADDRESS_FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
 
-/** What parseFlags reports as expected if `--http` has no value. */
-export const SERVE_EXPECTED: { readonly http: string } = { http: `an address: ${ADDRESS_FORMS}` };
+const COMPAT_NAMES = COMPATS.slice(1).map((name) => `\`${name}\``);
 
-export const SERVE_HELP = `  --path PATH            the path of the endpoint; default /mcp
-  --allow-host NAME      accept this name in the Host header; repeatable
-  --allow-origin ORIGIN  accept calls from web pages of this origin, such as https://app.example;
-                         repeatable
-`;
+/** Where to serve over HTTP, and as which document. */
+export const SERVE_FLAGS = {
+  http: flag(
+    "HOST:PORT",
+    string(
+      "Serves over HTTP at this address. Also `:PORT` or `PORT` (on `listen.host` of the config), `[::1]:PORT`, or `HOST` alone (port 3000). Port 0 picks a free one.",
+    ),
+    { expected: `an address: ${ADDRESS_FORMS}` },
+  ),
+  compat: oneOf(
+    "NAME",
+    `As which [document](compat.md) session-style callers are answered: \`${COMPATS[0]}\` (the default, the specification), ${orList(COMPAT_NAMES)}.`,
+    COMPATS,
+  ),
+};
 
-export const COMPAT_HELP = `  --compat NAME          speak to session-style callers as another document: mcp (the default, the
-                         specification), cl-mcp, llm-pharo, chain or reference
-`;
+const HTTP_FLAGS = {
+  path: flag("PATH", string("The path of the endpoint. Default `/mcp`.")),
+  "allow-host": flag("NAME", strings("Accepts this name in the `Host` header.")),
+  "allow-origin": flag(
+    "ORIGIN",
+    strings("Accepts calls from web pages of this origin, such as `https://app.example`."),
+  ),
+  json: boolean('Prints one line on stdout when ready: `{"url"}`, and `token` if one was generated.'),
+  "require-token": boolean(
+    "Requires a token although callers cannot run code. It is generated once, printed, and kept for the next start, in the same file as that of the [starter](#without-a-config).",
+  ),
+};
 
-/** Throws a UsageError for a value that does not exist. */
-export function parseCompat(name: string | undefined): Compat | undefined {
-  const compat = COMPATS.find((known) => known === name);
-  if (compat !== undefined || name === undefined) return compat;
-  const hint = `write one of ${COMPATS.join(", ")}`;
-  throw new UsageError(`--compat ${name} is not valid; ${hint}`);
-}
+/** Flags for HTTP alone. */
+export const ENDPOINT_FLAGS = section("With --http", HTTP_FLAGS);
 
-export const REQUIRE_TOKEN_HELP = `  --require-token        require a token although callers cannot run code; it is generated once,
-                         printed, and the same at the next start
-`;
+/** Also says that no token is required. */
+export const OPEN_ENDPOINT_FLAGS = section("With --http", {
+  ...HTTP_FLAGS,
+  "no-token": boolean("Does not require a token, even if callers can run code. Prints a warning."),
+});
 
-export const TOKEN_HELP: string = `${REQUIRE_TOKEN_HELP}  --no-token             do not require a token, even where callers can run code; prints a warning
+export const TOKEN_NOTES =
+  'A server with live sessions requires a token over HTTP, since callers can run code: the one in the config ("listen.token"), or one that is generated at the start and printed once.';
 
-A server with live sessions requires a token over HTTP, since callers can run code: the one in the
-config ("listen.token"), or one that is generated at the start and printed once.
-`;
+export const SIGNAL_NOTES =
+  "Over HTTP, SIGTERM and SIGINT shut down the server: calls in flight get 30 s; a second signal quits at once.";
 
-export const SIGNAL_HELP = `Over HTTP, SIGTERM and SIGINT shut down the server: calls in flight get 30 s; a second
-signal quits at once.
-`;
-
-export type ServeValues = FlagValues<typeof SERVE_FLAGS & typeof TOKEN_FLAGS>;
+export type ServeValues = FlagValues<typeof SERVE_FLAGS & typeof OPEN_ENDPOINT_FLAGS>;
 
 /** The HTTP options of the command line; undefined for stdio. Throws a UsageError for an HTTP flag without --http. */
 export function parseServeFlags(values: ServeValues): ServeHttpOptions | undefined {
   const { http } = values;
   if (http !== undefined) return { ...parseAddress(http), ...parseEndpointFlags(values) };
-  const flags = ["path", "allow-host", "allow-origin", "json", "no-token", "require-token"] as const;
-  const misplaced = flags.find((name) => values[name] !== undefined);
+  const misplaced = firstGiven(values, Object.keys(OPEN_ENDPOINT_FLAGS));
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --http HOST:PORT`);
   return undefined;
 }
@@ -359,7 +359,7 @@ export interface TokenSetup {
 /** As `setUpToken`, by the flags of a command. The token of the starter, and that of --require-token, are kept in a file. */
 export async function setUpTokenByFlags(
   handler: Handler,
-  values: FlagValues<typeof TOKEN_FLAGS>,
+  values: Pick<ServeValues, "require-token" | "no-token">,
   {
     isStarter = false,
     ...options

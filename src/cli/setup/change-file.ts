@@ -7,32 +7,26 @@ import { isDeepStrictEqual } from "node:util";
 import { clientFilePath, CLIENTS, type Client, type ClientFile, type ClientServer } from "../../config/clients.ts";
 import { MAX_CONFIG_BYTES } from "../../config/document.ts";
 import { homeFolder, makeDirectory, readBounded, replaceFile } from "../../core/files.ts";
+import { boolean } from "../../core/fields.ts";
 import { nearest } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
+import type { FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 import { ProgressLine, Prompter } from "../terminal/prompter.ts";
 
+/** The flags of the commands that change a file. */
 export const CHANGE_FLAGS = {
-  "dry-run": { type: "boolean" },
-  yes: { type: "boolean" },
-  json: { type: "boolean" },
-} as const;
+  "dry-run": boolean("Shows the change and writes nothing."),
+  yes: boolean("Writes without asking. Needed if stdin is not a terminal."),
+  json: boolean('Prints `{"file", "changed", "backup", "diff"}` and the names of what changed.'),
+};
 
-export const CHANGE_HELP = `  --dry-run              show the change and write nothing
-  --yes                  write without asking; needed if stdin is not a terminal
-  --json                 print one JSON document: {"file", "changed", "backup", "diff"}
+export const CHANGE_NOTES =
+  "Shows the change before it is written, and asks. The file as it was is kept beside it, as FILE.DATE.bak; the three newest are kept. Comments and everything else in the file stay as they are.";
 
-Shows the change before it is written, and asks. The file as it was is kept beside it, as
-FILE.DATE.bak; the three newest are kept. Comments and everything else in the file stay as they are.
-`;
-
-export interface ChangeValues {
-  readonly "dry-run"?: true;
-  readonly yes?: true;
-  readonly json?: true;
-}
+type ChangeValues = FlagValues<typeof CHANGE_FLAGS>;
 
 /** A file as it is now. */
 export interface EditedFile {
@@ -271,9 +265,7 @@ export function shortPath(path: string): string {
 
 const CLIENT_NAMES: readonly string[] = CLIENTS.map(({ name }) => name);
 
-/** The names in columns that fit a help text. */
-export const CLIENTS_HELP: string = `CLIENT is one of
-${CLIENT_NAMES.join(", ").replaceAll(/(.{1,90})(?:, |$)/g, (_, line: string) => `  ${line}\n`)}`;
+export const CLIENTS_ABOUT: string = `CLIENT is one of ${CLIENT_NAMES.join(", ")}.`;
 
 export function findClient(name: string): Client {
   const found = CLIENTS.find((client) => client.name === name.toLowerCase());

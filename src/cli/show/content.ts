@@ -4,10 +4,12 @@
 
 import { stat, writeFile } from "node:fs/promises";
 import { join, parse } from "node:path";
+import { boolean, string } from "../../core/fields.ts";
 import { makeDirectory, replaceFile } from "../../core/files.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
 import { UsageError } from "../command.ts";
+import { flag, section, type FlagValues } from "../flags.ts";
 import { isTerminal, printText, printValue } from "../terminal/output.ts";
 import { formatBytes } from "./lists.ts";
 
@@ -128,17 +130,12 @@ export interface Destination {
   readonly force: boolean;
 }
 
-export const SAVE_FLAGS = {
-  save: { type: "string" },
-  output: { type: "string" },
-  force: { type: "boolean" },
-} as const;
-
-export const SAVE_HELP = `Files:
-  --save DIR             write images, audio and other bytes to files in this folder
-  --output FILE          write them to this file; further ones beside it, with a number
-  --force                replace existing files
-`;
+/** The flags that say where content is saved. */
+export const SAVE_FLAGS = section("Files", {
+  save: flag("DIR", string("Writes images, audio and other bytes to files in this folder.")),
+  output: flag("FILE", string("Writes the first of them to this file. Others get a number in the name.")),
+  force: boolean("Replaces existing files."),
+});
 
 const EXTENSIONS: Readonly<Record<string, string>> = {
   "application/gzip": "gz",
@@ -179,12 +176,9 @@ const MAX_STEM_LENGTH = 60;
 const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)$/i;
 
 /** Checks the destination before anything is sent to the server. */
-export async function checkDestination(values: {
-  readonly save?: string;
-  readonly output?: string;
-  readonly force?: true;
-  readonly json?: true;
-}): Promise<Destination> {
+export async function checkDestination(
+  values: FlagValues<typeof SAVE_FLAGS> & { readonly json?: true },
+): Promise<Destination> {
   const { save: folder, output: file, force = false, json } = values;
   if (json === true && (folder ?? file) !== undefined) {
     throw new UsageError(`Give --json or --${file === undefined ? "save" : "output"}, not both: --json has everything`);

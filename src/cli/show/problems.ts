@@ -17,7 +17,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { SpawnError } from "../../process/program.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { beforeSeparator, EXIT, NotFoundError, type Command } from "../command.ts";
+import { EXIT, NotFoundError } from "../command.ts";
 import { withKey } from "../target/arguments.ts";
 
 type Screen = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
@@ -246,15 +246,6 @@ function connectionExit({ kind, cause }: ConnectionError): number {
   // The cause is our explanation (see process/program.ts); its own cause is the system's error.
   const code = ((cause as Error | undefined)?.cause as NodeJS.ErrnoException | undefined)?.code;
   return kind === "spawn" && code === "ENOENT" ? EXIT.notFound : EXIT.unreachable;
-}
-
-/** Creates a command. Its errors are printed and determine its exit code. */
-export function defineCommand(
-  help: string,
-  run: (args: readonly string[]) => Promise<number | undefined>,
-  own: Command["own"] = beforeSeparator,
-): Command {
-  return { help, own, run: (args) => reportFailures(own(args), () => run(args)) };
 }
 
 /** `own`: the arguments of the command itself. */

@@ -4,10 +4,12 @@
 
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
+import { string } from "../../core/fields.ts";
 import { nearest } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import type { Prompt, PromptArgument, Tool } from "../../protocol/model/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
+import { flag, type Flag } from "../flags.ts";
 import { formatTable, oneLine, parseNumber } from "../terminal/output.ts";
 
 export interface Argument {
@@ -16,24 +18,30 @@ export interface Argument {
   readonly value: { readonly text: string } | { readonly json: unknown };
 }
 
-const FILES_HELP = `  key=@file, key:=@file  the string, or the JSON, in a file; @- is stdin. Write a string that
-                         begins with @ as JSON: key:='"@name"'
-  --args JSON            all arguments as one JSON object; \`--args -\` reads it from stdin.
-                         Single keys override it
-`;
+const FILES_ABOUT = `  key=@file, key:=@file  the string, or the JSON, in a file; @- is stdin. Write a string that
+                         begins with @ as JSON: key:='"@name"'`;
 
-export const ARGUMENTS_HELP: string = `Arguments:
+export const ARGUMENTS_ABOUT: string = `Arguments:
   key=value              a string; converted if the schema says number, integer, boolean, null,
                          array or object. Give the items of an array one by one (tag=a tag=b)
                          or as JSON (tag='["a","b"]')
   key:=json              a JSON value: count:=3 filter:='{"open":true}'
-${FILES_HELP}  A dot in a key is part of its name; write nested values as JSON.
-`;
+${FILES_ABOUT}
+  A dot in a key is part of its name; write nested values as JSON.`;
 
-export const PROMPT_ARGUMENTS_HELP: string = `Arguments, which are all strings:
+export const PROMPT_ARGUMENTS_ABOUT: string = `Arguments, which are all strings:
   key=value              a string
   key:=json              a string, written as JSON
-${FILES_HELP}`;
+${FILES_ABOUT}`;
+
+/** The flag for all arguments at once. */
+export const ARGUMENTS_FLAG: { readonly args: Flag<string> } = {
+  args: flag(
+    "JSON",
+    string("All arguments as one JSON object. `--args -` reads it from stdin. A `key=value` overrides a key in it."),
+    { dash: true },
+  ),
+};
 
 /** Throws a UsageError, or a NotFoundError for a missing file. */
 export async function readArguments(words: readonly string[], args?: string): Promise<readonly Argument[]> {

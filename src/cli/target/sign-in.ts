@@ -10,7 +10,7 @@ import { defined } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { UsageError } from "../command.ts";
 import { sanitize } from "../terminal/output.ts";
-import type { SignInFlag, TargetValues } from "./target.ts";
+import type { SIGN_IN_FLAGS, TargetValues } from "./target.ts";
 
 /** The variable with the token for a URL. */
 export const TOKEN_VARIABLE = "CATENARY_TOKEN";
@@ -133,7 +133,7 @@ export async function openSignIn(
   await openPage(page);
 }
 
-export function readSettings(values: Pick<TargetValues, SignInFlag>): SignInSettings {
+export function readSettings(values: Pick<TargetValues, keyof typeof SIGN_IN_FLAGS>): SignInSettings {
   const { "client-id": clientId, "client-secret-env": variable, "client-metadata": metadataUrl, scope } = values;
   if (clientId === undefined && variable !== undefined) throw new UsageError("--client-secret-env needs --client-id");
   const clientSecret = variable === undefined ? undefined : process.env[variable];

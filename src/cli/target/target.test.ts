@@ -3,8 +3,10 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
+import { boolean, string } from "../../core/fields.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { parseHeaders, parseTargetLine, resolveRoots, splitAtCommand, targetName } from "./target.ts";
+import { flag, splitAtCommand } from "../flags.ts";
+import { parseHeaders, parseTargetLine, resolveRoots, targetName } from "./target.ts";
 
 const line = (...args: readonly string[]): ReturnType<typeof parseTargetLine> =>
   parseTargetLine("try", args, {}, "Usage: try\n");
@@ -121,7 +123,7 @@ describe("roots", () => {
 });
 
 describe("a command", () => {
-  const FLAGS = { http: { type: "string" }, json: { type: "boolean" } } as const;
+  const FLAGS = { http: flag("ADDRESS", string("")), json: boolean("") };
 
   it.each([
     [

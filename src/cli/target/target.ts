@@ -1,191 +1,110 @@
-// Parses the flags of a command, and the server that it talks to, its target: a URL, a config or the name of a server as
-// the first argument, or a program to start, after `--` at the end of the line. Everything is checked before anything is
-// started. The error for a mistake is one sentence, with the flag that was probably meant.
+// The server that a command talks to, its target: a URL, a config or the name of a server as the first argument, or a
+// program to start, after `--` at the end of the line. Declares the flags that go with it. Everything is checked before
+// anything is started.
 
 import { existsSync, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 import { readConfigText } from "../../config/document.ts";
-import { LOG_LEVELS, type LogLevel } from "../../core/handler.ts";
-import { nearest } from "../../core/options.ts";
+import { boolean, refine, string, strings } from "../../core/fields.ts";
+import { LOG_LEVELS } from "../../core/handler.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
+import { command, type Command, unexpectedArguments, usageText } from "../define.ts";
+import { firstGiven, flag, oneOf, parseFlags, seconds, section } from "../flags.ts";
+import type { Flag, Flags, FlagValues } from "../flags.ts";
 
-interface Flag {
-  readonly type: "string" | "boolean";
-  readonly multiple?: boolean;
-  /** `-` is a valid value and means stdin. */
-  readonly dash?: boolean;
-  /** The kind of target that the flag is for. */
-  readonly only?: "command" | "url";
-}
+/** A header, as several commands take it. */
+export const HEADER: Flag<readonly string[]> = flag(
+  "'NAME: VALUE'",
+  strings("For a URL: a header to send with every request."),
+  { only: "url", expected: "a header: 'Name: value'" },
+);
 
-export type Flags = Readonly<Record<string, Flag>>;
-
-export interface ParsedLine<F extends Flags> {
-  readonly positionals: readonly string[];
-  readonly values: FlagValues<F>;
-}
-
-export type FlagValues<F extends Flags> = {
-  readonly [Name in keyof F]?: F[Name] extends { type: "boolean" }
-    ? true
-    : F[Name] extends { multiple: true }
-      ? readonly string[]
-      : string;
+/** The flags that say how to start a command. */
+export const COMMAND_FLAGS = {
+  env: flag("KEY=VALUE", strings("For a command: an environment variable."), {
+    only: "command",
+    expected: "a variable: KEY=VALUE",
+  }),
+  cwd: flag("DIR", string("For a command: the folder to start it in."), { only: "command" }),
 };
-
-/** Throws a UsageError for an invalid flag. If the value of a flag is missing, the error quotes `expected`. */
-export function parseFlags<const F extends Flags>(
-  command: string,
-  args: readonly string[],
-  flags: F,
-  expected: { readonly [Name in keyof F]?: string } = {},
-): ParsedLine<F> {
-  const { positionals, values, tokens } = parseArgs({
-    args: [...args],
-    options: flags,
-    allowPositionals: true,
-    strict: false,
-    tokens: true,
-  });
-  const seen = new Set<string>();
-  for (const token of tokens) {
-    if (token.kind !== "option") continue;
-    const { name, rawName, value, inlineValue } = token;
-    const flag = rawName.startsWith("--") && Object.hasOwn(flags, name) ? flags[name] : undefined;
-    if (flag === undefined) throw new UsageError(`There is no option ${rawName}; ${hint(command, name, flags)}`);
-    if (flag.type === "boolean" && value !== undefined) throw new UsageError(`${rawName} takes no value`);
-    // A value that starts with a dash is the next flag, unless it follows an `=`.
-    const isFlag = !inlineValue && value?.startsWith("-") === true && !(flag.dash === true && value === "-");
-    const isMissing = flag.type === "string" && (value === undefined || isFlag);
-    if (isMissing || value === "") throw new UsageError(`${rawName} needs ${expected[name] ?? "a value"}`);
-    if (flag.type === "string" && flag.multiple !== true && seen.has(name))
-      throw new UsageError(`${rawName} was given twice, and takes one value`);
-    seen.add(name);
-  }
-  return { positionals, values };
-}
-
-/** Options of other programs, and ours with the same meaning. */
-const FOREIGN_FLAGS: ReadonlyMap<string, readonly [flag: string, example: string]> = new Map([
-  ["p", ["http", "--http :PORT"]],
-  ["port", ["http", "--http :PORT"]],
-  ["host", ["http", "--http HOST:PORT"]],
-  ["e", ["env", "--env KEY=VALUE"]],
-  ["H", ["header", "--header 'NAME: VALUE'"]],
-  ["o", ["output", "--output FILE"]],
-  ["q", ["quiet", "--quiet"]],
-  ["v", ["verbose", "--verbose"]],
-  ["y", ["yes", "--yes"]],
-  ["profile", ["compat", "--compat NAME"]],
-]);
-
-function hint(command: string, name: string, flags: Flags): string {
-  const [foreign, example] = FOREIGN_FLAGS.get(name) ?? [];
-  if (foreign !== undefined && Object.hasOwn(flags, foreign)) return `did you mean ${example}?`;
-  // A single letter is near to every short name.
-  const [flag] = name.length === 1 ? [] : nearest(name, Object.keys(flags));
-  return flag === undefined ? `catenary ${command} --help lists the options` : `did you mean --${flag}?`;
-}
-
-/** Splits a line at its command: everything after `--`, or from the first word on that is not an option. */
-export function splitAtCommand(args: readonly string[], flags: Flags): { own: string[]; command: string[] } {
-  const { tokens } = parseArgs({
-    args: [...args],
-    options: flags,
-    allowPositionals: true,
-    strict: false,
-    tokens: true,
-  });
-  const first = tokens.find(({ kind }) => kind !== "option");
-  if (first === undefined) return { own: [...args], command: [] };
-  const from = first.kind === "option-terminator" ? first.index + 1 : first.index;
-  return { own: args.slice(0, first.index), command: args.slice(from) };
-}
-
-export function unexpectedArguments(command: string, words: readonly string[], usage: string): UsageError {
-  return new UsageError(`${command}: unexpected argument ${words.join(" ")}\n\n${usage}`);
-}
-
-export const TARGET_FLAGS = {
-  json: { type: "boolean" },
-  quiet: { type: "boolean" },
-  verbose: { type: "boolean" },
-  "log-level": { type: "string" },
-  timeout: { type: "string" },
-  revision: { type: "string" },
-  root: { type: "string", multiple: true },
-  env: { type: "string", multiple: true, only: "command" },
-  cwd: { type: "string", only: "command" },
-  header: { type: "string", multiple: true, only: "url" },
-  token: { type: "string", only: "url" },
-  "no-login": { type: "boolean", only: "url" },
-  "client-id": { type: "string", only: "url" },
-  "client-secret-env": { type: "string", only: "url" },
-  "client-metadata": { type: "string", only: "url" },
-  scope: { type: "string", multiple: true, only: "url" },
-} as const;
-
-export type SignInFlag = "client-id" | "client-secret-env" | "client-metadata" | "scope";
 
 /** The flags that say how to sign in. */
-export const SIGN_IN_FLAGS: Pick<typeof TARGET_FLAGS, SignInFlag> = {
-  "client-id": TARGET_FLAGS["client-id"],
-  "client-secret-env": TARGET_FLAGS["client-secret-env"],
-  "client-metadata": TARGET_FLAGS["client-metadata"],
-  scope: TARGET_FLAGS.scope,
+export const SIGN_IN_FLAGS = {
+  "client-id": flag("ID", string("For a URL: the id of an OAuth client that is already registered."), { only: "url" }),
+  "client-secret-env": flag(
+    "VARIABLE",
+    string("For a URL: the environment variable that contains the secret of that client."),
+    { only: "url" },
+  ),
+  "client-metadata": flag("URL", string("For a URL: the URL of the client's metadata document."), { only: "url" }),
+  scope: flag("SCOPE", strings("For a URL: a scope to ask for."), { only: "url" }),
 };
 
-export const SIGN_IN_HELP = `  --client-id ID         the id of a client that is already registered
-  --client-secret-env VARIABLE
-                         the environment variable that holds the client's secret
-  --client-metadata URL  the URL of the client's metadata document
-  --scope SCOPE          a scope to ask for; repeatable
-`;
+const OUTPUT_FLAGS = {
+  json: boolean(
+    'Prints [one JSON document](#json-output) on stdout: the result in the newest revision, or `{"error": {"kind", "message", ...}}`.',
+  ),
+  quiet: boolean("No progress and no notes on stderr."),
+  verbose: boolean("Shows the server's log from `info` on, the stderr of a command, and the revision in use."),
+  "log-level": oneOf(
+    "LEVEL",
+    `Shows log messages from this level on: ${LOG_LEVELS.map((level) => `\`${level}\``).join(", ")}.`,
+    LOG_LEVELS,
+    "level",
+  ),
+};
+
+const CONNECTION_FLAGS = {
+  timeout: seconds(
+    "How long the server may be silent, at the start and during a call. Default 60; 0: no limit. Progress resets it.",
+  ),
+  revision: refine(flag("DATE", string("Uses only this protocol revision.")), checkRevision),
+  root: flag("DIR", strings("A folder to announce to the server.")),
+  ...COMMAND_FLAGS,
+  header: HEADER,
+  token: flag(
+    "TOKEN",
+    string(
+      "For a URL: a bearer token. Prefer `CATENARY_TOKEN` in the environment, which other users of this machine cannot see.",
+    ),
+    { only: "url" },
+  ),
+};
+
+export const TARGET_FLAGS = {
+  ...section("Output", OUTPUT_FLAGS),
+  ...section("Connection", CONNECTION_FLAGS),
+  ...section("Signing in, if a URL asks for it (OAuth in the browser; tokens are saved for the next time)", {
+    "no-login": {
+      ...boolean("For a URL: never opens the browser. Uses a saved token, or exits with code 3."),
+      only: "url",
+    },
+    ...SIGN_IN_FLAGS,
+  }),
+} as const;
+
+/** Throws a UsageError for an unknown revision. */
+function checkRevision(revision: string): void {
+  try {
+    knownRevision(revision);
+  } catch (error) {
+    throw new UsageError(`--revision: ${errorMessage(error)}`);
+  }
+}
 
 /** The first given flag that is only for another kind of target. */
 function misplacedFlag(values: TargetValues, ...others: readonly ("command" | "url")[]): string | undefined {
-  const names = Object.entries(TARGET_FLAGS).filter(([, flag]) => "only" in flag && others.includes(flag.only));
-  return names.map(([name]) => name).find((name) => values[name as keyof TargetValues] !== undefined);
+  const only = Object.entries<Flag>(TARGET_FLAGS).filter((entry) => others.some((other) => other === entry[1].only));
+  return firstGiven(
+    values,
+    only.map(([name]) => name),
+  );
 }
-
-export const TARGET_HELP: string = `TARGET is a URL, a config (all its servers, as one), or the name of a server in ./catenary.json. To
-start a server instead, put \`-- COMMAND ARGS...\` last.
-
-Output:
-  --json                 print one JSON document on stdout: the result in the newest revision, or
-                         {"error": {"kind", "message", ...}}
-  --quiet                no progress and no notes on stderr
-  --verbose              show the server's log, the command's stderr, and the revision
-  --log-level LEVEL      show log messages from this level on: ${LOG_LEVELS.slice(0, 4).join(", ")},
-                         ${LOG_LEVELS.slice(4).join(", ")}
-
-Connection:
-  --timeout SECONDS      how long the server may be silent, at the start and during a call;
-                         default 60, 0: no limit
-  --revision DATE        use only this protocol revision
-  --root DIR             a folder to announce to the server; repeatable
-  --env KEY=VALUE        for a command: an environment variable; repeatable
-  --cwd DIR              for a command: the folder to start it in
-  --header 'NAME: VALUE' for a URL: a header to send with every request; repeatable
-  --token TOKEN          for a URL: a bearer token. Prefer CATENARY_TOKEN in the environment, which
-                         other users of this machine cannot see
-
-Signing in, if a URL asks for it (OAuth in the browser; tokens are saved for the next time):
-  --no-login             never open the browser: use a saved token, or exit with code 3
-${SIGN_IN_HELP}
-Ctrl-C cancels the call; a second Ctrl-C quits at once.
-`;
-
-export const EXIT_HELP = `Exit codes: 0 ok; 1 wrong command line; 2 not found (tool, resource, prompt, file or command);
-3 not signed in, or not allowed; 4 server unreachable or not answering; 5 the tool failed;
-130 interrupted.
-`;
 
 const HTTP_URL = /^https?:\/\//i;
 
@@ -208,12 +127,51 @@ export type CliTarget = URL | CommandTarget | ConfigTarget;
 
 export type TargetValues = FlagValues<typeof TARGET_FLAGS>;
 
-export interface TargetLine<F extends Flags> {
+export interface TargetLine<F extends Flags = typeof TARGET_FLAGS> {
   readonly target: CliTarget;
   /** The other arguments. */
   readonly words: readonly string[];
   readonly values: FlagValues<F> & TargetValues;
 }
+
+/** A command whose first argument is a TARGET, or which ends with `-- COMMAND ARGS...`. */
+export function targetCommand<const F extends Flags>(declared: {
+  readonly name: string;
+  /** What follows TARGET. */
+  readonly usage?: string;
+  readonly about: string;
+  readonly flags: F;
+  /** How many arguments there may be after TARGET. Default: 0. */
+  readonly words?: number;
+  /** What is missing if there is none. */
+  readonly needs?: string;
+  readonly run: (line: TargetLine<F>) => Promise<number>;
+}): Command {
+  const { name, about, flags, words: limit = 0, needs, run } = declared;
+  const rest = `${declared.usage === undefined ? "" : `${declared.usage} `}[OPTIONS]`;
+  const usage = `TARGET ${rest}\n${rest} -- COMMAND ARGS...`;
+  return command({
+    ...{ name, usage, about: `${about}\n\n${TARGET_ABOUT}`, flags: { ...flags, ...TARGET_FLAGS } },
+    ...{ notes: TARGET_NOTES, exits: TARGET_EXITS },
+    runArguments: async (args) => {
+      const line = parseTargetLine(name, args, flags, usageText(name, usage));
+      const { words } = line;
+      if (words.length === 0 && needs !== undefined) {
+        throw new UsageError(`${name} needs ${needs}\n\n${usageText(name, usage)}`);
+      }
+      if (words.length > limit) throw unexpectedArguments(name, words.slice(limit), usageText(name, usage));
+      return run(line);
+    },
+  });
+}
+
+export const TARGET_ABOUT =
+  "TARGET is a URL, a config (all its servers, as one), or the name of a server in ./catenary.json. To start a server instead, put `-- COMMAND ARGS...` last.";
+
+export const TARGET_NOTES = "Ctrl-C cancels the call; a second Ctrl-C quits at once.";
+
+export const TARGET_EXITS =
+  "0 ok; 1 wrong command line; 2 not found (tool, resource, prompt, file or command); 3 not signed in, or not allowed; 4 server unreachable or not answering; 5 the tool failed; 130 interrupted.";
 
 /** Throws a UsageError if the line is not valid. `usage` is shown if the target is missing. */
 export function parseTargetLine<const F extends Flags>(
@@ -223,20 +181,19 @@ export function parseTargetLine<const F extends Flags>(
   usage: string,
 ): TargetLine<F> {
   const at = args.indexOf("--");
-  const own = at < 0 ? args : args.slice(0, at);
-  const expected = { header: "a header: 'Name: value'", env: "a variable: KEY=VALUE", timeout: "a number of seconds" };
-  const line = parseFlags(name, own, { ...flags, ...TARGET_FLAGS }, expected as Record<string, string>);
+  const line = parseFlags(name, at < 0 ? args : args.slice(0, at), { ...flags, ...TARGET_FLAGS });
   const values = line.values as FlagValues<F> & TargetValues;
-  checkValues(values);
+  const { quiet, verbose } = values as TargetValues;
+  if (quiet === true && verbose === true) throw new UsageError("Give --quiet or --verbose, not both");
   if (at >= 0) {
     const target = parseCommand(args.slice(at + 1), values);
     // The argument of `read` is the URI of a resource, which may be an http URL.
-    if (name !== "read" && HTTP_URL.test(line.positionals[0] ?? "")) {
+    if (name !== "read" && HTTP_URL.test(line.words[0] ?? "")) {
       throw new UsageError("Give one target: a URL or a command, not both");
     }
-    return { target, words: line.positionals, values };
+    return { target, words: line.words, values };
   }
-  const [target, ...words] = line.positionals;
+  const [target, ...words] = line.words;
   if (target === undefined) {
     const hint = existsSync(CONFIG) ? `; for all servers of this folder: catenary ${name} ${CONFIG}` : "";
     throw new UsageError(`${name} needs a target${hint}\n\n${usage}`);
@@ -246,33 +203,6 @@ export function parseTargetLine<const F extends Flags>(
     words,
     values,
   };
-}
-
-function checkValues(values: TargetValues): void {
-  const { "log-level": level, revision, timeout, quiet, verbose } = values;
-  if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
-    const [near] = nearest(level, LOG_LEVELS);
-    const hint = near === undefined ? `the levels are ${LOG_LEVELS.join(", ")}` : `did you mean ${near}?`;
-    throw new UsageError(`--log-level ${level} is not a valid level; ${hint}`);
-  }
-  if (quiet === true && verbose === true) throw new UsageError("Give --quiet or --verbose, not both");
-  checkTimeout(timeout);
-  checkRevision(revision);
-}
-
-/** Throws a UsageError unless the text is a number of seconds. */
-export function checkTimeout(timeout: string | undefined): void {
-  if (timeout === undefined || /^\d+(?:\.\d+)?$/.test(timeout)) return;
-  throw new UsageError(`--timeout ${timeout} is not a number of seconds`);
-}
-
-/** Throws a UsageError for an unknown revision. */
-export function checkRevision(revision: string | undefined): void {
-  try {
-    if (revision !== undefined) knownRevision(revision);
-  } catch (error) {
-    throw new UsageError(`--revision: ${errorMessage(error)}`);
-  }
 }
 
 function parseCommand([command, ...args]: readonly string[], values: TargetValues): CommandTarget {

@@ -8,7 +8,7 @@ import { connect, type ConnectOptions } from "../../client/connect.ts";
 import type { CodeSettings } from "../../config/live.ts";
 import { abortable, deferred, MAX_DELAY_MS, onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, LogLevel } from "../../core/handler.ts";
+import type { Handler } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -140,9 +140,8 @@ function noTerminal({ code, data }: McpError): McpError {
 }
 
 async function connectOptions(target: CliTarget | LocalTarget, values: TargetValues): Promise<ConnectOptions> {
-  const { revision, timeout } = values;
+  const { revision, timeout: timeoutMs } = values;
   const roots = await resolveRoots(values);
-  const timeoutMs = timeout === undefined ? undefined : Number(timeout) * 1_000;
   return {
     startTimeoutMs: timeoutMs === undefined ? START_TIMEOUT_MS : timeoutMs === 0 ? MAX_DELAY_MS : timeoutMs,
     ...defined({ timeoutMs, revision }),
@@ -155,7 +154,7 @@ async function connectOptions(target: CliTarget | LocalTarget, values: TargetVal
 function listeners(values: TargetValues, print: (text: string) => void, stderr: LineSplitter): ConnectOptions {
   const level = values["log-level"] ?? (values.verbose === true ? "info" : undefined);
   return {
-    ...(level !== undefined && { logLevel: level as LogLevel, onLog: (message) => print(formatLog(message)) }),
+    ...(level !== undefined && { logLevel: level, onLog: (message) => print(formatLog(message)) }),
     ...(values.verbose === true && {
       onStderr: stderr.add,
       onNoise: (text: string) => print(`stdout (not a message): ${text}`),

@@ -1,26 +1,27 @@
 // Parsing of flags, and the error for each mistake.
 
 import { describe, expect, it } from "vitest";
-import { UsageError } from "../command.ts";
-import { parseFlags } from "./target.ts";
+import { boolean, string, strings } from "../core/fields.ts";
+import { UsageError } from "./command.ts";
+import { flag, flagLines, oneOf, parseFlags, seconds, section } from "./flags.ts";
 
 const FLAGS = {
-  http: { type: "string" },
-  path: { type: "string" },
-  "allow-host": { type: "string", multiple: true },
-  json: { type: "boolean" },
-} as const;
+  http: flag("ADDRESS", string("")),
+  path: flag("PATH", string(""), { expected: "a path" }),
+  "allow-host": flag("NAME", strings("")),
+  json: boolean(""),
+};
 
-const parsed = (...args: readonly string[]): unknown => parseFlags("serve", args, FLAGS, { path: "a path" });
+const parsed = (...args: readonly string[]): unknown => parseFlags("serve", args, FLAGS);
 
 describe("a command line", () => {
   it("is parsed", () => {
     expect(parsed("a.js", "--path", "/x", "--allow-host", "a", "--allow-host=b", "--json", "--", "--c")).toMatchObject({
-      positionals: ["a.js", "--c"],
+      words: ["a.js", "--c"],
       values: { path: "/x", "allow-host": ["a", "b"], json: true },
     });
     expect(parsed("--path=--odd")).toMatchObject({ values: { path: "--odd" } });
-    expect(parsed()).toMatchObject({ positionals: [], values: {} });
+    expect(parsed()).toMatchObject({ words: [], values: {} });
   });
 
   it.each([
@@ -44,5 +45,35 @@ describe("a command line", () => {
     [["--json=yes"], "--json takes no value"],
   ])("%j is refused in one message", (args, message) => {
     expect(() => parsed(...args)).toThrow(new UsageError(message));
+  });
+});
+
+describe("flags", () => {
+  const flags = {
+    level: oneOf("LEVEL", "The [level](levels.md), `high` or `low`.", ["high", "low"], "level"),
+    ...section("More", { wait: seconds("How long to wait."), tag: flag("TAG", strings("A tag.")) }),
+    follow: { ...boolean("Goes on."), short: "f" },
+  };
+
+  it("convert and check their values", () => {
+    const { values } = parseFlags("try", ["--wait", "1.5", "--level=low", "-f", "--tag", "a", "--tag", "b"], flags);
+    expect(values).toEqual({ wait: 1_500, level: "low", follow: true, tag: ["a", "b"] });
+    expect(() => parseFlags("try", ["--level", "hihg"], flags)).toThrow(
+      new UsageError("--level hihg is not a valid level; did you mean high?"),
+    );
+  });
+
+  it("are listed under their headings, without Markdown, and wrapped", () => {
+    expect(flagLines(flags, 36)).toEqual([
+      "  --level LEVEL  The level, high or",
+      "                 low.",
+      "",
+      "More:",
+      "  --wait SECONDS How long to wait.",
+      "  --tag TAG      A tag. Repeatable.",
+      "",
+      "Options:",
+      "  -f, --follow   Goes on.",
+    ]);
   });
 });

@@ -1,0 +1,102 @@
+// `command`: makes a command from one declaration. Its flags (flags.ts) and usage give the parser, the help, the words
+// that a shell completes, and docs/reference/cli.md. Errors are printed and determine the exit code.
+
+import { beforeSeparator, UsageError } from "./command.ts";
+import { flagLines, parseFlags, wrap, type Flags, type ParsedLine } from "./flags.ts";
+import { reportFailures } from "./show/problems.ts";
+
+/** A command in the table of all commands (commands/index.ts). */
+export interface CommandEntry {
+  /** Its line in `catenary --help`. */
+  readonly summary: string;
+  /** Each command is imported only when it is used, so that --help stays fast. */
+  readonly load: () => Promise<Command>;
+}
+
+export interface Command {
+  readonly name: string;
+  /** "Usage:" and the forms of the command line. */
+  readonly usage: string;
+  readonly flags: Flags;
+  /** The exit codes and their meaning. */
+  readonly exits: string;
+  /** The text of `catenary NAME --help`. */
+  help(width?: number): string;
+  /** Those of its arguments that are not for another program, which it starts. */
+  own(args: readonly string[]): readonly string[];
+  /** Resolves to the exit code, or to undefined if the command keeps running. */
+  run(args: readonly string[]): Promise<number | undefined>;
+}
+
+interface Declaration<F extends Flags> {
+  readonly name: string;
+  /** What follows `catenary NAME`; a line for each form. */
+  readonly usage: string;
+  /** Paragraphs, which are wrapped. Those with an indented line stay as they are. */
+  readonly about: string;
+  readonly flags: F;
+  /** What the help says after the flags. */
+  readonly notes?: string;
+  readonly exits: string;
+  /** The arguments of the command that are not for another program. By default, those before `--`. */
+  readonly own?: Command["own"];
+}
+
+interface Parsed<F extends Flags> extends Declaration<F> {
+  /** How many arguments there may be beside the flags. Default: 0. */
+  readonly words?: number;
+  /** What is missing if there is no argument. Undefined if none is needed. */
+  readonly needs?: string;
+  run(line: ParsedLine<F>): Promise<number | undefined>;
+}
+
+/** A command that parses its arguments itself. */
+interface Unparsed<F extends Flags> extends Declaration<F> {
+  runArguments(args: readonly string[]): Promise<number | undefined>;
+}
+
+/** The width of the help, unless the terminal is narrower. */
+const HELP_WIDTH = 100;
+
+export function usageText(name: string, usage: string): string {
+  return `Usage: ${usage
+    .split("\n")
+    .map((form) => `catenary ${name} ${form}`)
+    .join("\n       ")}\n`;
+}
+
+export function command<const F extends Flags>(declared: Parsed<F> | Unparsed<F>): Command {
+  const { name, about, flags, notes, exits, own = beforeSeparator } = declared;
+  const usage = usageText(name, declared.usage);
+  const run = async (args: readonly string[]): Promise<number | undefined> => {
+    if ("runArguments" in declared) return declared.runArguments(args);
+    const line = parseFlags(name, args, flags);
+    const { needs, words: limit = 0 } = declared;
+    if (line.words.length === 0 && needs !== undefined) throw new UsageError(`${name} needs ${needs}\n\n${usage}`);
+    if (line.words.length > limit) throw unexpectedArguments(name, line.words.slice(limit), usage);
+    return declared.run(line);
+  };
+  return {
+    ...{ name, usage, flags, exits, own },
+    help: (width = HELP_WIDTH) => {
+      const parts = [about, flagLines(flags, width).join("\n"), notes ?? "", `Exit codes: ${exits}`];
+      return `${usage}\n${parts
+        .filter((part) => part !== "")
+        .map((part) => paragraphs(part, width))
+        .join("\n\n")}\n`;
+    },
+    run: (args) => reportFailures(own(args), () => run(args)),
+  };
+}
+
+export function unexpectedArguments(name: string, words: readonly string[], usage: string): UsageError {
+  return new UsageError(`${name}: unexpected argument ${words.join(" ")}\n\n${usage}`);
+}
+
+function paragraphs(text: string, width: number): string {
+  const wrapped = text
+    .replaceAll(/^\n+|\s+$/g, "")
+    .split("\n\n")
+    .map((part) => (/^ |\n /.test(part) ? part : wrap(part, width).join("\n")));
+  return wrapped.join("\n\n");
+}
