@@ -99,7 +99,14 @@ export class Item implements CalledItem, ItemFields {
   change(changes: { readonly name?: string; readonly definition?: Definition | undefined }): Item {
     const { name = this.name, definition = this.definition } = changes;
     const isListed = definition !== undefined && name !== this.name && this.kind !== "tasks";
-    return changed(this, { name, definition: isListed ? { ...definition, [LISTS[this.kind].key]: name } : definition });
+    const shown = isListed ? { ...definition, [LISTS[this.kind].key]: name } : definition;
+    const { upstream } = this;
+    // An item that no list says other names of has its own.
+    const isOwn = this.ownNames.length === 0 && name !== this.name;
+    const ownNames = isOwn ? [this.name] : this.ownNames;
+    const otherNames = isOwn ? [this.name, ...this.otherNames] : this.otherNames;
+    if (shown !== undefined && shown !== this.definition) origins.set(shown, { upstream, ownNames, otherNames });
+    return changed(this, { name, definition: shown, ownNames, otherNames });
   }
 
   /** Says which transform has made it of another item. */
@@ -139,8 +146,14 @@ const knownFacts = new WeakMap<Definition, ToolFact>();
 
 const NO_NAMES: readonly string[] = [];
 
-/** The upstream and the names of an item there, from what a router has written into its `_meta`. */
-function originOf({ _meta: meta }: Definition, name: string): Partial<ItemFields> {
+/** Where definitions come from that a transform has made. */
+const origins = new WeakMap<Definition, Partial<ItemFields>>();
+
+/** The upstream and the names of an item there: what is known of it, or what a router has written into its `_meta`. */
+function originOf(definition: Definition, name: string): Partial<ItemFields> {
+  const known = origins.get(definition);
+  if (known !== undefined) return known;
+  const { _meta: meta } = definition;
   const { [OWN_NAMES]: listed, [UPSTREAM]: upstream } = isObject(meta) ? meta : {};
   const ownNames: readonly string[] = Array.isArray(listed)
     ? listed.filter((one) => typeof one === "string")

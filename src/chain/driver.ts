@@ -101,12 +101,15 @@ export class Driver implements ItemSource {
 
   /** The outside of a segment: lists get their transforms, and names are followed to their items. */
   #withEdge(segment: Segment, inner: Handler): Handler {
+    const isEmpty = this.#layers.length === 0;
     return (request, context) => {
       const { method } = request;
+      if (isEmpty)
+        return method === "subscriptions/listen" ? inner(request, this.#watch(context)) : inner(request, context);
       const list = LISTS_BY_METHOD.get(method);
       if (list !== undefined) return this.#list(segment, list, request, context, inner);
       if (method === "subscriptions/listen") return inner(request, this.#watch(context));
-      const named = this.#layers.length === 0 ? undefined : namedIn(request);
+      const named = namedIn(request);
       if (named === undefined) return inner(request, context);
       const item = this.#follow(segment, named.kind, named.name, context);
       if (item instanceof Promise) return item.then((found) => this.#enter(segment, found, request, context, inner));
@@ -179,7 +182,7 @@ export class Driver implements ItemSource {
 
   /** The items of a page as callers see them; the same array as the last time if nothing has changed. */
   #transformed(
-    { transforms, dependsOnCaller, isLive, lists }: Segment,
+    { transforms, dependsOnCaller, isLive, lists, definitions }: Segment,
     { kind, key }: KindOfList,
     items: readonly unknown[],
     context: Context,
@@ -191,7 +194,11 @@ export class Driver implements ItemSource {
     const shown = items.map((definition): unknown => {
       const name = isObject(definition) ? definition[key] : undefined;
       if (!isObject(definition) || typeof name !== "string") return definition;
-      return then(this.#outside(transforms, 0, Item.listed(kind, name, definition), context), definitionOf);
+      const before = isKept ? definitions.get(definition) : undefined;
+      if (before !== undefined) return before ?? undefined;
+      const after = then(this.#outside(transforms, 0, Item.listed(kind, name, definition), context), definitionOf);
+      if (isKept) definitions.set(definition, (after as Definition | undefined) ?? null);
+      return after;
     });
     if (isFirstPage) {
       for (const [index, { transform }] of transforms.entries()) {

@@ -2,7 +2,7 @@
 // to a list in one step. Middleware of users may do anything to lists, so what is outside of it has lists of its own.
 
 import { BoundedMap } from "../core/collections.ts";
-import { Catalogue, type Item, type ItemKind } from "./catalogue.ts";
+import { Catalogue, type Definition, type Item, type ItemKind } from "./catalogue.ts";
 import type { Layer, Transform } from "./layer.ts";
 
 /** The entries up to one that may change lists, or reads them. Their transforms are applied to a list in one step. */
@@ -17,8 +17,9 @@ export interface Segment {
   /** Whether definitions in passing lists are remembered. */
   readonly remembers: boolean;
   readonly catalogue: Catalogue;
-  /** Transformed lists by the arrays they were made of. */
+  /** Transformed lists by the arrays they were made of, and definitions by those; null if they are hidden. */
   readonly lists: WeakMap<object, readonly unknown[]>;
+  readonly definitions: WeakMap<Definition, Definition | null>;
   /** Names that were followed from its outside, by view. */
   readonly views: BoundedMap<string, KnownItems>;
 }
@@ -64,6 +65,7 @@ export function createSegments(all: readonly (Layer | undefined)[]): readonly Se
       remembers: user !== undefined,
       catalogue: catalogueOf(user),
       lists: new WeakMap(),
+      definitions: new WeakMap(),
       views: new BoundedMap(MAX_VIEWS),
     });
   }

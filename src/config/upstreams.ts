@@ -2,7 +2,8 @@
 // fields that every entry may have; the others belong to the kind of the entry (kinds.ts). Keys of other clients have
 // been given our names before (dialects.ts).
 
-import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
+import { createLabels, MAX_LABEL_LENGTH } from "../chain/router/labels.ts";
+import { DEFAULT_SEPARATOR } from "../chain/router/names.ts";
 import { PREFIX, UPSTREAM_NAMING, type UpstreamNaming } from "../chain/router/naming.ts";
 import { UPSTREAM, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { findSpawnProblem } from "../process/program.ts";

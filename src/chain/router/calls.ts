@@ -24,7 +24,9 @@ export async function call(request: Request, context: Context, view: View): Prom
   const { method, params } = request;
   const kind: NamedKind = method === "tools/call" ? "tools" : "prompts";
   const requested = params["name"] as string;
-  const route = routeOf(context.item, requested, view) ?? (await routeFor(kind, requested, context, view));
+  const index = view.indexes[kind];
+  const known = routeOf(context.item, requested, view) ?? (index.isStale ? undefined : index.names.route(requested));
+  const route = known ?? (await routeFor(kind, requested, context, view));
   const { name, upstream } = route;
   const sent = name === requested ? request : { method, params: { ...params, name } };
   const result = await send(view.at(route), sent, context);

@@ -104,12 +104,50 @@ export async function listItems(
 }
 
 function createPage(
-  { method, field, key: keyField }: PagedList,
+  list: PagedList,
   lists: readonly UpstreamList[],
-  { names }: NameIndex,
+  index: NameIndex,
   after: PageEnd | undefined,
   info: unknown,
 ): Result {
+  const answered = lists.flatMap(({ upstream, answer }) => (answer === undefined ? [] : [upstream.index]));
+  const page = index.kept(JSON.stringify([after, answered]), () => itemsOfPage(list, lists, index, after));
+  const { rest, hints, meta } = combine(lists, info);
+  return { ...rest, [list.field]: page.items, ...defined(page.next), ...hints, resultType: "complete", _meta: meta };
+}
+
+interface ShownItem {
+  readonly shown: string;
+  readonly upstream: string;
+  readonly item: ListItem;
+  /** In characters of JSON. */
+  readonly length: number;
+}
+
+/** By the items as upstreams list them. */
+const knownItems = new WeakMap<ListItem, ShownItem>();
+
+/** The item as callers see it; the same value as long as its upstream lists the same. */
+function knownItem(item: ListItem, keyField: string, key: string, shown: string, upstream: string): ShownItem {
+  const known = knownItems.get(item);
+  if (known?.shown === shown && known.upstream === upstream) return known;
+  const added = shownItem(item, keyField, key, shown, upstream);
+  const made = { shown, upstream, item: added, length: jsonLength(added) };
+  knownItems.set(item, made);
+  return made;
+}
+
+interface ItemsOfPage {
+  readonly items: readonly ListItem[];
+  readonly next: { readonly nextCursor: string | undefined };
+}
+
+function itemsOfPage(
+  { method, key: keyField }: PagedList,
+  lists: readonly UpstreamList[],
+  { names }: NameIndex,
+  after: PageEnd | undefined,
+): ItemsOfPage {
   const page: ListItem[] = [];
   let length = 0;
   /** The fields of the cursor, if the page ends here. */
@@ -124,18 +162,17 @@ function createPage(
       const [item, key] = [items[at], keys[at]];
       if (item === undefined || key === undefined) continue;
       const shown = names.shown(upstream.index, key);
-      const added = shownItem(item, keyField, key, shown, upstream.name);
-      length += jsonLength(added);
+      const added = knownItem(item, keyField, key, shown, upstream.name);
+      length += added.length;
       if (end !== undefined && (page.length >= PAGE_ITEMS || length > PAGE_LENGTH)) {
         nextCursor = encodeCursor(end);
       } else {
-        page.push(added);
+        page.push(added.item);
         end = [method, upstream.label.scheme, key, at + 1];
       }
     }
   }
-  const { rest, hints, meta } = combine(lists, info);
-  return { ...rest, [field]: page, ...defined({ nextCursor }), ...hints, resultType: "complete", _meta: meta };
+  return { items: page, next: { nextCursor } };
 }
 
 /** Throws an invalid_params error if the cursor is not from this list. A cursor grants nothing. */

@@ -3,7 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLabels, NameIndex, type NamesOption, type NameTable, validName } from "./names.ts";
+import { NameIndex, type NamesOption, type NameTable, validName } from "./names.ts";
+import { createLabels } from "./labels.ts";
 import { createNaming } from "./naming.ts";
 import { ShownNames } from "./shown-names.ts";
 

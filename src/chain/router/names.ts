@@ -3,22 +3,16 @@
 // Names of tools and prompts that model APIs refuse are shown in a valid form. Every shown name belongs to exactly one
 // item of one upstream, and a name that was shown before (shown-names.ts) stays with its item.
 
+import { BoundedMap } from "../../core/collections.ts";
 import { callListener } from "../../core/listeners.ts";
 import type { Handler } from "../../core/handler.ts";
 import { checksum } from "../../protocol/lists.ts";
 import type { ListItem } from "./pages.ts";
+import { cleanName, type Label } from "./labels.ts";
 import { VALID_NAME, type NamedKind, type ShownNames } from "./shown-names.ts";
 
 /** When names get the label of their upstream. */
 export type NamesOption = "when-needed" | "always";
-
-/** The prefixes of an upstream. */
-export interface Label {
-  /** For the names of tools and prompts. */
-  readonly name: string;
-  /** For URIs and the ids of tasks. */
-  readonly scheme: string;
-}
 
 /** An upstream of the router; `index` is its position among all. */
 export interface RoutedUpstream {
@@ -39,62 +33,7 @@ export interface Route {
 
 /** Clients put a prefix of their own before a name, so names are shorter than the APIs require. */
 export const MAX_NAME_LENGTH = 48;
-export const MAX_LABEL_LENGTH = 24;
 export const DEFAULT_SEPARATOR = "_";
-
-const cleanName = (name: string): string => name.replaceAll(/[^A-Za-z0-9_-]/gu, "_");
-
-/**
- * Upstream names may contain any characters. Labels contain only characters that tool names and URI schemes allow. They
- * are unique and not empty, and contain no dot, so that the first dot of a URI ends the label. A valid name is its own
- * label. `prefixes`: the labels that the options ask for, by upstream name.
- */
-export function createLabels(
-  names: readonly string[],
-  prefixes: Readonly<Record<string, string | undefined>> = {},
-): readonly Label[] {
-  const wanted = names.map((name) => (Object.hasOwn(prefixes, name) ? prefixes[name] : undefined));
-  const labels = uniqueLabels(names, wanted, cleanName);
-  const schemes = uniqueLabels(names, wanted, (name) =>
-    name
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9+-]/g, "-")
-      .replace(/^(?![a-z])/, "e-"),
-  );
-  return names.map((_name, index) => ({ name: labels[index] ?? "", scheme: schemes[index] ?? "" }));
-}
-
-function uniqueLabels(
-  names: readonly string[],
-  prefixes: readonly (string | undefined)[],
-  clean: (name: string) => string,
-): readonly string[] {
-  const taken = new Set<string>();
-  const labels = names.map((): string | undefined => undefined);
-  const isFree = (label: string): boolean => label.length <= MAX_LABEL_LENGTH && !taken.has(label);
-  const set = (index: number, label: string): void => {
-    labels[index] = label;
-    taken.add(label);
-  };
-  // First those that need no change: a label must not depend on upstreams with names that must be changed.
-  for (const wanted of [prefixes, names]) {
-    for (const [index, given] of wanted.entries()) {
-      if (labels[index] === undefined && given !== undefined && clean(given) === given && isFree(given) && given !== "")
-        set(index, given);
-    }
-  }
-  for (const [index, name] of names.entries()) {
-    if (labels[index] !== undefined) continue;
-    const label = clean(prefixes[index] ?? name) || "upstream";
-    let free = label;
-    for (let salt = 0; !isFree(free); salt += 1) {
-      const sum = checksum(`${salt} ${name}`);
-      free = `${label.slice(0, MAX_LABEL_LENGTH - 1 - sum.length)}-${sum}`;
-    }
-    set(index, free);
-  }
-  return labels.map((label) => label ?? "");
-}
 
 /** The forms in which a name can be shown. A salt above 0 gives a different form, in case the first is taken. */
 export interface NameForms {
@@ -249,6 +188,8 @@ export class NameTable {
   }
 }
 
+/** Pages of one list that are kept. */
+const MAX_KEPT = 100;
 /** For this long after all upstreams were listed, an unknown name does not cause another listing. */
 const FRESH_MS = 1_000;
 
@@ -275,6 +216,12 @@ export class NameIndex {
   readonly #lists: (readonly string[] | undefined)[];
   readonly #items: (readonly ListItem[] | undefined)[] = [];
   #edits = 0;
+  /** Whose names were shown last. */
+  #shownTable: NameTable | undefined;
+  #kept: { readonly version: number; readonly values: BoundedMap<string, unknown> } = {
+    version: -1,
+    values: new BoundedMap(MAX_KEPT),
+  };
   readonly #problems = new Map<number, string>();
   #table: NameTable | undefined;
   /** Of the remembered names, when the table was made. */
@@ -338,7 +285,7 @@ export class NameIndex {
   /** `items`: the definitions, in the order of the names. */
   setList(upstream: number, list: readonly string[], items: readonly ListItem[] = []): void {
     this.#problems.delete(upstream);
-    if (this.#items[upstream] !== items) {
+    if (!isSameList(this.#items[upstream], items)) {
       this.#items[upstream] = items;
       this.#edits += 1;
     }
@@ -424,9 +371,24 @@ export class NameIndex {
     return found?.route;
   }
 
+  /** A value that is made of the lists as they are now, and again only when they have changed. */
+  kept<Value>(key: string, make: () => Value): Value {
+    if (this.#kept.version !== this.version) this.#kept = { version: this.version, values: new BoundedMap(MAX_KEPT) };
+    const { values } = this.#kept;
+    const known = values.get(key) as Value | undefined;
+    if (known !== undefined) return known;
+    const value = make();
+    values.set(key, value);
+    return value;
+  }
+
   /** Called when the names are shown to a caller: from now on, they stay with their items. */
   setShown(): void {
-    if (this.#named === undefined) return;
+    if (
+      this.#named === undefined ||
+      (this.#shownTable === this.names && this.#version === this.#named.shownNames.version)
+    )
+      return;
     const { kind, shownNames, onWarning } = this.#named;
     const invalid = new Map<string, string[]>();
     for (const [shown, route] of this.names.routes()) {
@@ -441,6 +403,7 @@ export class NameIndex {
     for (const [upstream, list] of invalid)
       callListener("onWarning", onWarning, [upstream, invalidNamesMessage(kind, list)]);
     this.#version = shownNames.version;
+    this.#shownTable = this.#table;
   }
 
   #isOthers(shown: string, upstream: number): boolean {
@@ -496,6 +459,6 @@ export function invalidNamesMessage(kind: NamedKind, changes: readonly string[])
   );
 }
 
-function isSameList(one: readonly string[] | undefined, other: readonly string[]): boolean {
-  return one?.length === other.length && one.every((name, index) => name === other[index]);
+function isSameList(one: readonly unknown[] | undefined, other: readonly unknown[]): boolean {
+  return one === other || (one?.length === other.length && one.every((entry, index) => entry === other[index]));
 }

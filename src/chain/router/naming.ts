@@ -3,14 +3,8 @@
 import type { Caller, Handler } from "../../core/handler.ts";
 import { choice, documented, field, func, mapOf, number, refine, string, type OptionsOf } from "../../core/fields.ts";
 import { checkOptions, kindOf } from "../../core/options.ts";
-import {
-  createLabels,
-  DEFAULT_SEPARATOR,
-  MAX_LABEL_LENGTH,
-  MAX_NAME_LENGTH,
-  type Naming,
-  type NamesOption,
-} from "./names.ts";
+import { DEFAULT_SEPARATOR, MAX_NAME_LENGTH, type Naming, type NamesOption } from "./names.ts";
+import { createLabels, MAX_LABEL_LENGTH } from "./labels.ts";
 import { ShownNames } from "./shown-names.ts";
 
 const NAMES_OPTIONS: readonly NamesOption[] = ["when-needed", "always"];

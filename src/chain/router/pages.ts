@@ -43,9 +43,7 @@ export async function readAllPages(
   const { cursor: _ours, ...others } = params;
   const fetch = (cursor: string | undefined): Promise<Result> =>
     handler({ method, params: cursor === undefined ? others : { ...others, cursor } }, context);
-  const items: ListItem[] = [];
-  const keys: string[] = [];
-  const seen = new Set<string>();
+  const parts: ListPart[] = [];
   let [rest, lowestTtlMs, isPublic]: [Result, number, boolean] = [{}, Infinity, true];
   let problem: string | undefined;
   for await (const { page, problem: found } of walkPages(field, fetch)) {
@@ -57,17 +55,41 @@ export async function readAllPages(
     rest = { ...more, ...rest, ...(meta && { _meta: meta }) };
     lowestTtlMs = Math.min(lowestTtlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0);
     isPublic &&= cacheScope === "public";
-    for (const item of listed as readonly unknown[]) {
-      const name = isObject(item) ? item[key] : undefined;
-      // An item without a key cannot be used. An item may be listed again if it has moved to a later page meanwhile.
-      if (typeof name !== "string" || !isObject(item) || seen.has(name)) continue;
-      seen.add(name);
-      items.push(item);
-      keys.push(name);
-    }
+    parts.push(partOf(listed, key));
     if (found !== undefined) problem = `The upstream did not finish ${method}: ${found}`;
   }
-  return { items, keys, rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
+  return { ...joined(parts), rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
+}
+
+/** Items and their keys. */
+type ListPart = Pick<ListContents, "items" | "keys">;
+
+/** By the arrays in which upstreams list them, so that a list that has not changed is the same value again. */
+const knownParts = new WeakMap<object, ListPart>();
+
+/** An item without a key cannot be used. */
+function partOf(listed: readonly unknown[], key: string): ListPart {
+  let part = knownParts.get(listed);
+  if (part === undefined) {
+    const byKey = new Map<string, ListItem>();
+    for (const item of listed) {
+      const name = isObject(item) ? item[key] : undefined;
+      if (isObject(item) && typeof name === "string" && !byKey.has(name)) byKey.set(name, item);
+    }
+    knownParts.set(listed, (part = { items: [...byKey.values()], keys: [...byKey.keys()] }));
+  }
+  return part;
+}
+
+/** An item may be listed again if it has moved to a later page meanwhile. */
+function joined(parts: readonly ListPart[]): ListPart {
+  const [only] = parts;
+  if (only !== undefined && parts.length === 1) return only;
+  const byKey = new Map<string, ListItem>();
+  for (const { items, keys } of parts) {
+    for (const [at, name] of keys.entries()) if (!byKey.has(name)) byKey.set(name, items[at] as ListItem);
+  }
+  return { items: [...byKey.values()], keys: [...byKey.keys()] };
 }
 
 /**

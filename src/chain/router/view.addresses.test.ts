@@ -3,7 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
+import { createLabels } from "./labels.ts";
+import type { NamesOption, RoutedUpstream } from "./names.ts";
 import { createNaming } from "./naming.ts";
 import { View } from "./view.ts";
 import { runs } from "../../../test/support/thoroughness.ts";

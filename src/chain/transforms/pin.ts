@@ -10,10 +10,10 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { choice, func, string, type OptionsOf } from "../../core/fields.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
+import { LISTS } from "../../protocol/lists.ts";
 import { walkPages } from "../../protocol/walk-pages.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { viewKey, type Item } from "../catalogue.ts";
+import { Item, viewKey } from "../catalogue.ts";
 import type { Layer } from "../layer.ts";
 import { definitionOf, MAX_NEW_ITEMS, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
 import { backgroundContext } from "../router/pages.ts";
@@ -324,7 +324,7 @@ class Pinner {
   #itemOf(listed: Fields, kind: ListedKind, name: string): PinnedItem {
     let item = this.#items.get(listed);
     if (item === undefined) {
-      const owner = this.#ownerOf(listed, name);
+      const owner = this.#ownerOf(listed, kind, name);
       item = { ...owner, listed, definition: definitionOf(listed, LISTS[kind].key, owner.own) };
       this.#items.set(listed, item);
     }
@@ -332,14 +332,10 @@ class Pinner {
   }
 
   /** The server of an item, and its name there. */
-  #ownerOf({ _meta: meta }: Definition, name: string): Owner {
-    const { [UPSTREAM]: upstream, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
-    const own: unknown = Array.isArray(names) ? names[0] : undefined;
+  #ownerOf(definition: Definition, kind: ListedKind, name: string): Owner {
     if (this.#server !== undefined) return { server: this.#server, own: name };
-    return {
-      server: typeof upstream === "string" ? upstream : this.#onlyServer,
-      own: typeof own === "string" ? own : name,
-    };
+    const { upstream = this.#onlyServer, ownName } = Item.listed(kind, name, definition);
+    return { server: upstream, own: ownName };
   }
 
   /** Once for each item and process. */

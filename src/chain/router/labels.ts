@@ -1,0 +1,67 @@
+// The labels of upstreams, which tell their names and URIs apart from those of others.
+
+import { checksum } from "../../protocol/lists.ts";
+
+/** The prefixes of an upstream. */
+export interface Label {
+  /** For the names of tools and prompts. */
+  readonly name: string;
+  /** For URIs and the ids of tasks. */
+  readonly scheme: string;
+}
+
+export const MAX_LABEL_LENGTH = 24;
+
+export const cleanName: (name: string) => string = (name: string): string => name.replaceAll(/[^A-Za-z0-9_-]/gu, "_");
+
+/**
+ * Upstream names may contain any characters. Labels contain only characters that tool names and URI schemes allow. They
+ * are unique and not empty, and contain no dot, so that the first dot of a URI ends the label. A valid name is its own
+ * label. `prefixes`: the labels that the options ask for, by upstream name.
+ */
+export function createLabels(
+  names: readonly string[],
+  prefixes: Readonly<Record<string, string | undefined>> = {},
+): readonly Label[] {
+  const wanted = names.map((name) => (Object.hasOwn(prefixes, name) ? prefixes[name] : undefined));
+  const labels = uniqueLabels(names, wanted, cleanName);
+  const schemes = uniqueLabels(names, wanted, (name) =>
+    name
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9+-]/g, "-")
+      .replace(/^(?![a-z])/, "e-"),
+  );
+  return names.map((_name, index) => ({ name: labels[index] ?? "", scheme: schemes[index] ?? "" }));
+}
+
+function uniqueLabels(
+  names: readonly string[],
+  prefixes: readonly (string | undefined)[],
+  clean: (name: string) => string,
+): readonly string[] {
+  const taken = new Set<string>();
+  const labels = names.map((): string | undefined => undefined);
+  const isFree = (label: string): boolean => label.length <= MAX_LABEL_LENGTH && !taken.has(label);
+  const set = (index: number, label: string): void => {
+    labels[index] = label;
+    taken.add(label);
+  };
+  // First those that need no change: a label must not depend on upstreams with names that must be changed.
+  for (const wanted of [prefixes, names]) {
+    for (const [index, given] of wanted.entries()) {
+      if (labels[index] === undefined && given !== undefined && clean(given) === given && isFree(given) && given !== "")
+        set(index, given);
+    }
+  }
+  for (const [index, name] of names.entries()) {
+    if (labels[index] !== undefined) continue;
+    const label = clean(prefixes[index] ?? name) || "upstream";
+    let free = label;
+    for (let salt = 0; !isFree(free); salt += 1) {
+      const sum = checksum(`${salt} ${name}`);
+      free = `${label.slice(0, MAX_LABEL_LENGTH - 1 - sum.length)}-${sum}`;
+    }
+    set(index, free);
+  }
+  return labels.map((label) => label ?? "");
+}
