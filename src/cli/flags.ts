@@ -82,7 +82,7 @@ class FlagPlace extends OptionPlace {
   }
 }
 
-export function isRepeatable({ schema }: Flag): boolean {
+function isRepeatable({ schema }: Flag): boolean {
   return schema?.["type"] === "array";
 }
 

@@ -21,6 +21,7 @@ import { type CompatDocument, DOCUMENTS } from "../../src/protocol/compat-docume
 import { codeOf, type ErrorKind } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../support/thoroughness.ts";
+import { cliReference } from "./cli-reference.ts";
 import { ExampleFolder, examplesOf } from "./examples.ts";
 import { amount, codeBlocks, fileLinks, tables, tableUnder, writtenNumber } from "./markdown.ts";
 import { readPage, ROOT } from "./page.ts";
@@ -159,6 +160,10 @@ describe("docs/reference/cli.md", () => {
   it("has a section for every command", () => {
     const sections = [...page.matchAll(/^## `catenary ([a-z]+)/gm)].map(([, name = ""]) => name);
     expect(sections.toSorted()).toEqual(Object.keys(COMMANDS).toSorted());
+  });
+
+  it("has the usage, the options and the exit codes of the commands: if not, npm run docs:cli", async () => {
+    expect(await cliReference(page)).toBe(page);
   });
 
   it("has the exit codes", () => {

@@ -54,7 +54,7 @@ state of their servers. Without --gateway, shows all.`,
       'Prints `{"gateways": [{"pid", "config", "source", "url", "startedAt", "upstreams"}]}`; `upstreams` has the [status](chain.md#status) of each server.',
     ),
   },
-  exits: "0 ok; 1 wrong command line; 4 no gateway runs, or not the one that --gateway names.",
+  exits: "0 ok; 1 wrong command line; 4 no gateway runs, or not the one that `--gateway` names.",
   async run({ values }) {
     const gateways = await runningGateways(values.gateway);
     if (values.json === true) {

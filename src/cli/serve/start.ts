@@ -31,7 +31,7 @@ export const SERVE_FLAGS = {
   http: flag(
     "HOST:PORT",
     string(
-      "Serves over HTTP at this address. Also `:PORT` or `PORT` (on `listen.host` of the config), `[::1]:PORT`, or `HOST` alone (port 3000). Port 0 picks a free one.",
+      "Serves over HTTP at this address. Also `:PORT`, `PORT`, `[::1]:PORT`, or `HOST` alone (port 3000). Port 0 picks a free one.",
     ),
     { expected: `an address: ${ADDRESS_FORMS}` },
   ),
