@@ -231,6 +231,14 @@ export class Catalogue {
     return found;
   }
 
+  /** All definitions that the caller sees, by name. Throws if the list cannot be read. */
+  async all(kind: ListKind, context: Context, read: Handler): Promise<ReadonlyMap<string, Definition>> {
+    const list = this.#fresh(kind, context.caller);
+    if (performance.now() - list.readAt > REREAD_MS) await this.#read(list, kind, context, read);
+    if (list.failure !== undefined) throw list.failure;
+    return list.definitions;
+  }
+
   /** Until when the list counts, on the clock of `performance`. */
   freshUntil(kind: ListKind, caller: Caller): number {
     return (this.#views.get(viewKey(caller))?.[kind]?.since ?? -Infinity) + MAX_AGE_MS;

@@ -8,13 +8,20 @@ import type { Caller, Context, Handler, Request, Result } from "../core/handler.
 import { isObject } from "../core/values.ts";
 import { errorIn, withMiddleware, type ChainEntry } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
-import { CACHEABLE, LISTS, type ListKind } from "../protocol/lists.ts";
+import { CACHEABLE, type ListKind } from "../protocol/lists.ts";
 import { Item, viewKey, type Definition, type ItemKind, type ItemSource } from "./catalogue.ts";
-import type { ItemHandler, Layer, LayeredMiddleware, Transform, TransformView } from "./layer.ts";
+import {
+  addedBy,
+  type ItemHandler,
+  type Layer,
+  type LayeredMiddleware,
+  type Transform,
+  type TransformView,
+} from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
-import { createSegments, type KnownItems, type Segment } from "./segments.ts";
-import { capabilityOf, isNamedIn, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
-import { LISTS_BY_METHOD, mapResultUris, type KindOfList } from "./result-items.ts";
+import { createSegments, remember, type KnownItems, type Segment } from "./segments.ts";
+import { capabilityOf, isNamedIn, isNotFoundKind, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
+import { asPrivate, LISTS_BY_METHOD, mapResultUris, type KindOfList } from "./result-items.ts";
 
 /** Makes middleware of a transform, of a middleware, or of both. It also works outside of a chain. */
 export function layered(name: string, layer: Layer): LayeredMiddleware {
@@ -32,8 +39,6 @@ export function layered(name: string, layer: Layer): LayeredMiddleware {
 export function transformed(transform: Transform, handler: ItemHandler): Handler {
   return new Driver([{ name: "", middleware: layered("", { transform }) }], handler).run;
 }
-
-const MAX_ITEMS = 10_000;
 
 type Followed = Item | Promise<Item>;
 
@@ -322,11 +327,49 @@ export class Driver implements ItemSource {
     const definition = addedBy(transform, { kind, name });
     if (definition !== undefined) return new Item({ kind, name, definition, isKnown: true });
     if (!transform.kinds.has(kind)) return this.#inside(at, kind, name, context, reader);
+    if (transform.searchesNames === true) return this.#search(at, transform, kind, name, context, reader);
     const innerName = transform.innerName === undefined ? name : transform.innerName(kind, name);
     if (innerName === undefined) return new Item({ kind, name }).hide(transform, name);
+    return this.#through(at, transform, kind, name, innerName, context, reader);
+  }
+
+  /** The item outside of a transform, whose name inside of it is known. */
+  #through(
+    at: number,
+    transform: Transform,
+    kind: ItemKind,
+    name: string,
+    innerName: string,
+    context: Context,
+    reader: Handler | undefined,
+  ): Followed {
+    const next = this.#handlers[at + 1] as Handler;
     const isNeeded = transform.needs?.(kind, innerName) === true;
     const behind = this.#inside(at, kind, innerName, context, isNeeded ? (reader ?? next) : reader);
     return then(behind, (item) => this.#shown(at, transform, item, name, isNeeded, context));
+  }
+
+  /** Asks the transform about each item of the list, until one has the name. */
+  async #search(
+    at: number,
+    transform: Transform,
+    kind: ItemKind,
+    name: string,
+    context: Context,
+    reader: Handler | undefined,
+  ): Promise<Item> {
+    const catalogue = this.#segmentFrom(at)?.catalogue;
+    const next = this.#handlers[at + 1] as Handler;
+    try {
+      const listed = kind === "tasks" ? undefined : await catalogue?.all(kind, context, next);
+      for (const [innerName, definition] of listed ?? []) {
+        const item = await this.#ask(at, transform, Item.listed(kind as ListKind, innerName, definition), context);
+        if (item?.name === name) return await this.#through(at, transform, kind, name, innerName, context, reader);
+      }
+    } catch (error) {
+      return new Item({ kind, name }).hide(transform, name, error as Error);
+    }
+    return this.#through(at, transform, kind, name, name, context, reader);
   }
 
   /** The item inside of an entry. */
@@ -442,9 +485,9 @@ export class Driver implements ItemSource {
     if (!(error instanceof McpError)) return error;
     const isAmbiguous = isObject(error.data) && "candidates" in error.data && capabilityOf(item.kind) !== "resources";
     if (isAmbiguous && transform.hides === true) return this.#refusal(at, transform, item, request, context);
-    if (inner.name === item.name) return error;
-    const isMissing = ["tool_not_found", "prompt_not_found", "resource_not_found"].includes(error.kind ?? "");
-    return isMissing ? notFound(capabilityOf(item.kind), item.name) : error;
+    return inner.name !== item.name && isNotFoundKind(error.kind)
+      ? notFound(capabilityOf(item.kind), item.name)
+      : error;
   }
 }
 
@@ -452,22 +495,6 @@ function then<From, To>(value: From | Promise<From>, use: (value: From) => To | 
   return value instanceof Promise ? value.then(use) : use(value);
 }
 
-function addedBy({ added }: Transform, { kind, name }: Pick<Item, "kind" | "name">): Definition | undefined {
-  if (added === undefined || kind === "tasks") return undefined;
-  return added[kind]?.find((definition) => definition[LISTS[kind].key] === name);
-}
-
 function definitionOf(item: Item | undefined): Definition | undefined {
   return item?.definition;
-}
-
-function remember(items: KnownItems["items"], item: Item): void {
-  let ofKind = items.get(item.kind);
-  if (ofKind === undefined || ofKind.size >= MAX_ITEMS) items.set(item.kind, (ofKind = new Map<string, Item>()));
-  ofKind.set(item.name, item);
-}
-
-/** What one caller sees must not be cached for another. */
-function asPrivate(result: Result): Result {
-  return result["cacheScope"] === "public" ? { ...result, cacheScope: "private" } : result;
 }

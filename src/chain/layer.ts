@@ -3,7 +3,7 @@
 
 import type { Caller, Context, Handler, Middleware } from "../core/handler.ts";
 import type { McpError } from "../protocol/errors.ts";
-import type { ListCapability, ListKind } from "../protocol/lists.ts";
+import { LISTS, type ListCapability, type ListKind } from "../protocol/lists.ts";
 import type { Definition, Item, ItemKind, ItemSource } from "./catalogue.ts";
 
 /** What a transform may look at beside the item. */
@@ -22,6 +22,8 @@ export interface Transform {
   readonly item: (item: Item, view: TransformView) => Item | undefined | Promise<Item | undefined>;
   /** If it changes names: the name inside of it. Undefined if no item can have the name. */
   readonly innerName?: (kind: ItemKind, name: string) => string | undefined;
+  /** Whether it changes names in a way that only its answers tell, so that the list is searched for the name inside. */
+  readonly searchesNames?: boolean;
   /** If it changes URIs: the URI outside of it, for those in results. */
   readonly outerUri?: (uri: string) => string;
   /** Items of its own. Others with their names are hidden. Its middleware answers requests that name them. */
@@ -61,3 +63,9 @@ export type LayeredMiddleware = Middleware & { layer?: Layer };
 
 /** A handler that knows what the names of its callers lead to: a router, or a gateway. */
 export type ItemHandler = Handler & { items?: ItemSource | undefined };
+
+/** The definition that a transform has added under a name. */
+export function addedBy({ added }: Transform, { kind, name }: Pick<Item, "kind" | "name">): Definition | undefined {
+  if (added === undefined || kind === "tasks") return undefined;
+  return added[kind]?.find((definition) => definition[LISTS[kind].key] === name);
+}

@@ -88,6 +88,11 @@ export function notFound(capability: ListCapability, name: string): McpError {
   return McpError.of("resource_not_found", `Resource not found: ${name}`, { uri: name });
 }
 
+/** Whether an error is one of these. */
+export function isNotFoundKind(kind: string | undefined): boolean {
+  return kind === "tool_not_found" || kind === "prompt_not_found" || kind === "resource_not_found";
+}
+
 /** The same for the item that a request names. */
 export function notFoundIn({ method, params }: Request, { kind, name }: NamedItem): McpError {
   if (method !== "completion/complete") return notFound(capabilityOf(kind), name);

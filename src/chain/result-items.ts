@@ -73,3 +73,8 @@ function mapField<T extends Fields>(fields: T, field: string, change: (item: Fie
 function withField<T extends Fields>(fields: T, field: string, value: unknown): T {
   return fields[field] === value ? fields : { ...fields, [field]: value };
 }
+
+/** What one caller sees must not be cached for another. */
+export function asPrivate(result: Result): Result {
+  return result["cacheScope"] === "public" ? { ...result, cacheScope: "private" } : result;
+}

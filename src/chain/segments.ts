@@ -71,3 +71,11 @@ export function createSegments(all: readonly (Layer | undefined)[]): readonly Se
   }
   return segments;
 }
+
+const MAX_ITEMS = 10_000;
+
+export function remember(items: KnownItems["items"], item: Item): void {
+  let ofKind = items.get(item.kind);
+  if (ofKind === undefined || ofKind.size >= MAX_ITEMS) items.set(item.kind, (ofKind = new Map<string, Item>()));
+  ofKind.set(item.name, item);
+}

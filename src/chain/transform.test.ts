@@ -1,7 +1,7 @@
 // transform(): metadata and request transformers in order, what may be left out, and servers that are objects.
 
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeClient, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { connectInMemory } from "../testing.ts";
 import { connect } from "../client/connect.ts";
 import type { Handler, Middleware, Request, Result } from "../core/handler.ts";
@@ -362,5 +362,98 @@ describe("composition", () => {
     expect(await base.to(notes())(callRequest("erase"), fakeContext().context)).toMatchObject({
       content: [{ text: "gone a" }],
     });
+  });
+});
+
+describe("transform({ item })", () => {
+  const items = () =>
+    transform({
+      item: (item) => {
+        if (item.kind === "tools" && item.ownName === "erase") return undefined;
+        if (item.name === "add")
+          return { ...item, name: "append", definition: { ...item.definition, title: "Append" } };
+        return item;
+      },
+    });
+
+  it("hides, renames and describes in lists, calls and completions alike", async () => {
+    const gateway = chain(items()).to(notes());
+    expect(await ask(gateway, "tools/list")).toMatchObject({ tools: [{ name: "append", title: "Append" }] });
+    const { call, callError } = fakeClient(gateway);
+    expect(await call("tools/call", { name: "append" })).toMatchObject({ content: [{ text: "added undefined" }] });
+    for (const name of ["add", "erase", "none"]) {
+      expect(await callError("tools/call", { name })).toMatchObject({ kind: "tool_not_found" });
+    }
+  });
+
+  it("works with a call that comes before any list, and outside of a gateway", async () => {
+    const { call } = fakeClient(chain(items()).to(notes()));
+    expect(await call("tools/call", { name: "append" })).toMatchObject({ content: [{ text: "added undefined" }] });
+    const server = notes();
+    const alone = items();
+    const { context } = fakeContext();
+    expect(await alone(callRequest("append"), context, server)).toMatchObject({
+      content: [{ text: "added undefined" }],
+    });
+  });
+
+  it("knows the upstream of an item, and what a router calls it", async () => {
+    const seen: unknown[] = [];
+    const watching = transform({
+      item: (item) => {
+        if (item.kind === "tools") seen.push([item.name, item.upstream, item.ownName]);
+        return item;
+      },
+    });
+    await ask(chain(watching).to({ a: notes(), b: notes() }), "tools/list");
+    expect(seen).toContainEqual(["a_erase", "a", "erase"]);
+    expect(seen).toContainEqual(["b_erase", "b", "erase"]);
+  });
+
+  it("can depend on the caller, and is then asked for each", async () => {
+    const mine = transform({ item: (item, { caller }) => (caller.principal === "ada" ? item : undefined) });
+    const gateway = chain(mine).to(notes());
+    const of = async (principal: string) =>
+      named(await gateway({ method: "tools/list", params: {} }, fakeContext({ principal }).context));
+    expect(await of("ada")).toEqual(["add", "erase"]);
+    expect(await of("bob")).toEqual([]);
+    expect(await of("ada")).toEqual(["add", "erase"]);
+  });
+
+  it("comes before `metadata` and `request` of the same transform", async () => {
+    const gateway = chain(
+      transform({
+        item: (item) => (item.name === "add" ? { ...item, name: "append" } : item),
+        metadata: ({ tools = [], ...rest }) => ({ ...rest, tools: tools.filter(({ name }) => name !== "erase") }),
+        request: (request, context, next) => next(request, context),
+      }),
+    ).to(notes());
+    expect(named(await ask(gateway, "tools/list"))).toEqual(["append"]);
+    expect(await fakeClient(gateway).call("tools/call", { name: "append" })).toMatchObject({
+      content: [{ text: "added undefined" }],
+    });
+  });
+
+  it("fails with its name if it throws or returns something else, and may not change URIs", async () => {
+    const failing = [
+      [
+        () => {
+          throw new Error("no");
+        },
+        "The middleware transform failed: no",
+      ],
+      [() => 5, "The middleware transform failed: `item` must return an item with a `name`, or nothing to hide it"],
+    ] as const;
+    for (const [item, message] of failing) {
+      const { callError } = fakeClient(chain(transform({ item: item as never })).to(notes()));
+      expect((await callError("tools/list")).message).toBe(message);
+      expect((await callError("tools/call", { name: "add" })).message).toBe(message);
+    }
+    const moving = transform({ item: (item) => ({ ...item, name: `x${item.name}` }) });
+    const resources = createServer({ name: "r", version: "1" }).resource("note://1", { name: "one" }, () => "1");
+    expect((await fakeClient(chain(moving).to(resources)).callError("resources/list")).message).toContain(
+      "`item` must not change URIs; use rename() for that",
+    );
+    expect(() => transform({ item: "x" } as never)).toThrow("`item` must be a function or null, not a string");
   });
 });

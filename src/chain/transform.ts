@@ -1,16 +1,19 @@
-// `transform`: middleware from two functions. One changes what a server says about itself (its metadata), the other what
-// happens to requests. This is the model of the Python library mcp-chain (docs/reference/mcp-chain.md). Also turns an
+// `transform`: middleware from functions. One changes single items, one what a server says about itself (its metadata), and
+// one what happens to requests. This is the model of the Python library mcp-chain (docs/reference/mcp-chain.md). Also turns an
 // object with `getMetadata` and `handleRequest` into a handler.
 
-import type { Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
+import type { Caller, Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
 import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND, methodNotFound } from "../protocol/errors.ts";
-import { LISTS, page, type List } from "../protocol/lists.ts";
+import { LIST_CAPABILITIES, LISTS, page, type List, type ListKind } from "../protocol/lists.ts";
 import { walkPages } from "../protocol/walk-pages.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from "../protocol/model/index.ts";
+import type { Definition } from "./catalogue.ts";
+import { layered } from "./driver.ts";
 import type { GatewayUpstream } from "./gateway.ts";
+import { kindsOf, type Transform } from "./layer.ts";
 import { LISTS_BY_METHOD } from "./result-items.ts";
 
 /** What a server says about itself: the answers to `server/discover` and to the lists, all pages of a list in one. */
@@ -29,8 +32,31 @@ export interface Metadata {
   readonly resourceTemplates?: readonly ResourceTemplate[];
 }
 
+/** An item as `transform()` gets it. */
+export interface TransformedItem {
+  readonly kind: "tools" | "prompts" | "resources" | "templates";
+  /** The name, URI or URI template, as callers see it here. That of a tool or prompt may be changed. */
+  readonly name: string;
+  /** As it is listed; undefined for an item that is in no list. */
+  readonly definition: { readonly [field: string]: unknown } | undefined;
+  /** The name of its upstream; undefined if the gateway has only one, or does not know it. */
+  readonly upstream: string | undefined;
+  /** Its name at the upstream. */
+  readonly ownName: string;
+}
+
 /** Options of `transform()`. Each may be left out, or be null: then nothing is changed. */
 export interface TransformOptions {
+  /**
+   * Gets each tool, prompt, resource and template, and returns what callers see of it: the same item, a copy with another
+   * name or definition, or nothing, to hide it. What it hides or renames is so in lists, calls, completions and
+   * subscriptions alike. It must be pure: the same item gives the same answer. Without the parameter `view`, answers are
+   * shared by all callers.
+   */
+  readonly item?:
+    | ((item: TransformedItem, view: { readonly caller: Caller }) => TransformedItem | null | undefined)
+    | null
+    | undefined;
   /**
    * Gets the metadata of what is behind it, and returns what callers see. Runs for each request that asks for metadata,
    * and gets only what was asked for: `{ tools }` for `tools/list`, `{ info, instructions }` for `server/discover`.
@@ -60,7 +86,7 @@ export interface MetadataServer {
   close?(): void | Promise<void>;
 }
 
-const OPTIONS: OptionNames<TransformOptions> = optionNames("metadata request");
+const OPTIONS: OptionNames<TransformOptions> = optionNames("item metadata request");
 
 /**
  * Creates middleware that changes metadata, requests, or both.
@@ -73,8 +99,8 @@ const OPTIONS: OptionNames<TransformOptions> = optionNames("metadata request");
  */
 export function transform(options: TransformOptions): Middleware {
   checkOptions("transform()", options, OPTIONS);
-  const { metadata, request: run } = options;
-  for (const [name, given] of Object.entries({ metadata, request: run })) {
+  const { item, metadata, request: run } = options;
+  for (const [name, given] of Object.entries({ item, metadata, request: run })) {
     if (given === undefined || given === null || typeof given === "function") continue;
     throw new TypeError(`transform(): \`${name}\` must be a function or null, not ${kindOf(given)}`);
   }
@@ -85,14 +111,54 @@ export function transform(options: TransformOptions): Middleware {
     const changed = await metadata?.(found.metadata, context, next);
     return answer(request, checkMetadata(changed, owner, warn), found.result);
   };
-  const middleware: Middleware = (request, context, next) => {
+  const ofItems = item ? layered("transform", { transform: itemTransform(item), readsLists: true }) : undefined;
+  if (ofItems !== undefined && !metadata && !run) return ofItems;
+  const middleware: Middleware = (request, context, behind) => {
     const { method } = request;
+    const next: Handler = ofItems === undefined ? behind : (inner, own) => ofItems(inner, own, behind);
     if (isAboutMetadata(method)) return metadata ? change(request, context, next) : next(request, context);
     return run && method !== "subscriptions/listen"
       ? Promise.resolve(run(request, context, next))
       : next(request, context);
   };
   return Object.defineProperty(middleware, "name", { value: "transform" });
+}
+
+type ChangeItem = NonNullable<TransformOptions["item"]>;
+
+/** The function of a user as a transform of the chain. */
+function itemTransform(change: ChangeItem): Transform {
+  return {
+    kinds: kindsOf(LIST_CAPABILITIES),
+    // Its answers tell which item has a name.
+    searchesNames: true,
+    needs: () => true,
+    hides: true,
+    dependsOnCaller: change.length > 1,
+    item: (item, { caller }) => {
+      const { name, definition, upstream, ownName } = item;
+      const kind = item.kind as ListKind;
+      const given: TransformedItem = { kind, name, definition, upstream, ownName };
+      const changed: unknown = change(given, { caller });
+      if (changed === undefined || changed === null) return undefined;
+      if (changed === given) return item;
+      return item.change(checkItem(changed, given));
+    },
+  };
+}
+
+function checkItem(
+  changed: unknown,
+  { kind, name: before }: TransformedItem,
+): { name: string; definition?: Definition } {
+  const { name, definition } = isObject(changed) ? changed : {};
+  if (typeof name !== "string" || name === "" || (definition !== undefined && !isObject(definition))) {
+    throw new TypeError("`item` must return an item with a `name`, or nothing to hide it");
+  }
+  if (name !== before && kind !== "tools" && kind !== "prompts") {
+    throw new TypeError("`item` must not change URIs; use rename() for that");
+  }
+  return { name, ...defined({ definition }) };
 }
 
 export function isMetadataServer(value: unknown): value is MetadataServer {

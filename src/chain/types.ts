@@ -7,7 +7,7 @@ export type { ActingMiddleware, DefinedMiddleware, Definition, DefinitionPlace, 
 export type { Layer, Transform } from "./layer.ts";
 export type { Gateway, GatewayUpstream } from "./gateway.ts";
 export type { CallReader, ObservedCall, ObservedQuestion, Step } from "./observe.ts";
-export type { Metadata, MetadataServer, TransformOptions } from "./transform.ts";
+export type { Metadata, MetadataServer, TransformedItem, TransformOptions } from "./transform.ts";
 export type {
   FailureCause,
   RestartOptions,

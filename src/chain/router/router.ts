@@ -12,6 +12,7 @@ import { hasTasks } from "../../protocol/tasks.ts";
 import { unknownTask, View, type OfferedList } from "./view.ts";
 import { Item, type ItemSource } from "../catalogue.ts";
 import type { ItemHandler } from "../layer.ts";
+import { asPrivate } from "../result-items.ts";
 import { call, complete, findItem, read, send } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
@@ -66,7 +67,7 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     const part = options.select?.(context.caller);
     const handler = HANDLERS.get(request.method) ?? sendToFirst;
     const result = handler(request, context, viewOf(context.caller, part), ours);
-    return part === undefined ? result : result.then(toPrivate);
+    return part === undefined ? result : result.then(asPrivate);
   };
   /** Undefined if the caller sees nothing, which is the answer to its request. */
   const knownView = (caller: Caller): View | undefined => {
@@ -92,11 +93,6 @@ function isRunning(upstream: Handler & { status?(): unknown }): boolean {
   const current = upstream.status?.();
   const state = isObject(current) ? current["state"] : undefined;
   return typeof state !== "string" || state === "running";
-}
-
-/** What one caller sees must not be cached for another. */
-function toPrivate(result: Result): Result {
-  return result["cacheScope"] === "public" ? { ...result, cacheScope: "private" } : result;
 }
 
 /** The upstreams of a part. Nothing in a view can reach the others. */

@@ -63,7 +63,7 @@ const usual = [
 
 /** The patterns of a filter, as a rule of `authorize`. */
 function namesOf(all) {
-  return Object.fromEntries(Object.entries(all).map(([kind, { not }]) => [kind, not]));
+  return Object.fromEntries(Object.entries(all).map(([kind, { exclude }]) => [kind, exclude]));
 }
 
 const upstreams = () => ({ one: notes(), two: notes() });
