@@ -1,5 +1,7 @@
 // Defines what all commands share: the exit codes, errors that have an exit code, and Ctrl-C.
 
+import { nearest } from "../core/options.ts";
+
 export const EXIT = { ok: 0, usage: 1, notFound: 2, auth: 3, unreachable: 4, toolFailed: 5, interrupted: 130 } as const;
 
 /** The command line, or a file that it names, is not valid. */
@@ -15,6 +17,12 @@ export class NotFoundError extends Error {
 /** An address cannot be reached, or cannot be listened on. */
 export class UnreachableError extends Error {
   readonly exit: number = EXIT.unreachable;
+}
+
+/** "did you mean X?" if a name is near, otherwise what the names are. */
+export function suggest(name: string, names: readonly string[], otherwise: string): string {
+  const [near] = nearest(name, names);
+  return near === undefined ? otherwise : `did you mean ${near}?`;
 }
 
 /** The arguments before `--`. Those after it belong to another program. */

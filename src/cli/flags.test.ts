@@ -1,13 +1,13 @@
 // Parsing of flags, and the error for each mistake.
 
 import { describe, expect, it } from "vitest";
-import { boolean, string, strings } from "../core/fields.ts";
+import { boolean, strings } from "../core/fields.ts";
 import { UsageError } from "./command.ts";
 import { flag, flagLines, oneOf, parseFlags, seconds, section } from "./flags.ts";
 
 const FLAGS = {
-  http: flag("ADDRESS", string("")),
-  path: flag("PATH", string(""), { expected: "a path" }),
+  http: flag("ADDRESS", ""),
+  path: flag("PATH", "", { expected: "a path" }),
   "allow-host": flag("NAME", strings("")),
   json: boolean(""),
 };

@@ -2,9 +2,9 @@
 // of the values, the error with the flag that was probably meant, the help, the completion, and the reference.
 
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import { choice, type Field } from "../core/fields.ts";
+import { choice, string, type Field } from "../core/fields.ts";
 import { nearest, OptionPlace, type OptionError } from "../core/options.ts";
-import { UsageError } from "./command.ts";
+import { suggest, UsageError } from "./command.ts";
 
 /** A flag. Its description is Markdown for the reference; the help leaves out links and backquotes. */
 export interface Flag<Type = unknown> extends Field<string, Type> {
@@ -17,7 +17,7 @@ export interface Flag<Type = unknown> extends Field<string, Type> {
   /** `-` is a valid value and means stdin. */
   readonly dash?: true;
   /** The kind of target that the flag is for. */
-  readonly only?: "command" | "url";
+  readonly only?: "command" | "url" | undefined;
 }
 
 export type Flags = Readonly<Record<string, Flag>>;
@@ -33,9 +33,16 @@ export interface ParsedLine<F extends Flags> {
 
 type Details = Pick<Flag, "expected" | "short" | "dash" | "only">;
 
-/** A flag with a value. `expected` completes "--flag needs". */
-export function flag<Type>(placeholder: string, field: Field<string, Type>, details: Details = {}): Flag<Type> {
-  return { ...field, placeholder, ...details };
+/** A flag with a value, which is a string if there is only a description. `expected` completes "--flag needs". */
+export function flag(placeholder: string, description: string, details?: Details): Flag<string>;
+export function flag<Type>(placeholder: string, field: Field<string, Type>, details?: Details): Flag<Type>;
+export function flag(placeholder: string, field: Field | string, details: Details = {}): Flag {
+  return { ...(typeof field === "string" ? string(field) : field), placeholder, ...details };
+}
+
+/** The same flags, for one kind of target. */
+export function onlyFor<const F extends Flags>(kind: "command" | "url", flags: F): F {
+  return Object.fromEntries(Object.entries(flags).map(([name, one]) => [name, { ...one, only: kind }])) as F;
 }
 
 /** The same flags under a heading of the help, or under none. */
@@ -53,9 +60,8 @@ export function oneOf<const Choice extends string>(
   const check = (value: unknown, place: OptionPlace): Choice => {
     const found = choices.find((one) => one === value);
     if (found !== undefined) return found;
-    const [near] = nearest(String(value), noun === undefined ? [] : choices);
     const all = `${noun === undefined ? "write one of" : `the ${noun}s are`} ${choices.join(", ")}`;
-    const hint = near === undefined ? all : `did you mean ${near}?`;
+    const hint = suggest(String(value), noun === undefined ? [] : choices, all);
     throw place.error(
       `${String(value)} is not ${noun === undefined ? "" : "a "}valid${noun ? ` ${noun}` : ""}; ${hint}`,
     );
@@ -163,7 +169,10 @@ export function label(name: string, { placeholder, short }: Flag): string {
 
 /** The description in Markdown. */
 export function meaning(one: Flag): string {
-  return `${one.description}${isRepeatable(one) ? " Repeatable." : ""}`;
+  const { description, only } = one;
+  const text = only === undefined ? description : description.replace(/^./, (letter) => letter.toLowerCase());
+  const kind = { command: "For a command: ", url: "For a URL: " };
+  return `${only === undefined ? "" : kind[only]}${text}${isRepeatable(one) ? " Repeatable." : ""}`;
 }
 
 /** Where descriptions begin in the help. */

@@ -3,11 +3,10 @@
 
 import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { boolean, string } from "../../core/fields.ts";
-import { nearest } from "../../core/options.ts";
+import { boolean } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { findSpawnProblem } from "../../process/program.ts";
-import { NotFoundError, UsageError } from "../command.ts";
+import { NotFoundError, suggest, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
 import { firstGiven, flag, type FlagValues, type ParsedLine, parseFlags, splitAtCommand } from "../flags.ts";
 import {
@@ -19,20 +18,21 @@ import {
   openForEdit,
   valueIn,
 } from "../setup/change-file.ts";
-import { COMMAND_FLAGS, CONFIG, HEADER, isUrl, parseEnvFlags, parseHeaders } from "../target/target.ts";
+import { COMMAND_FLAGS, CONFIG, isUrl, parseEnvFlags, parseHeaders, URL_FLAGS } from "../target/target.ts";
 import { printStatus, quoteWord, sanitizeFor } from "../terminal/output.ts";
 
 /** The config that a command writes to. */
 export const CONFIG_FLAG = {
-  config: flag("FILE", string(`The config to write to. Default \`./${CONFIG}\`.`), {
+  config: flag("FILE", `The config to write to. Default \`./${CONFIG}\`.`, {
     expected: "the path of a config",
   }),
 };
+const REMOVE_FLAGS = { ...CONFIG_FLAG, ...CHANGE_FLAGS };
 const FLAGS = {
   ...CONFIG_FLAG,
   env: COMMAND_FLAGS.env,
-  cwd: flag("DIR", string("For a command: the folder to start it in, relative to the config.")),
-  header: HEADER,
+  cwd: flag("DIR", "For a command: the folder to start it in, relative to the config."),
+  header: URL_FLAGS.header,
   force: boolean("Replaces a server of the same name."),
   ...CHANGE_FLAGS,
 };
@@ -158,7 +158,7 @@ export const removeCommand: Command = command({
   name: "remove",
   usage: "NAME [--config FILE] [OPTIONS]",
   about: "Removes a server from a config.",
-  flags: { ...CONFIG_FLAG, ...CHANGE_FLAGS },
+  flags: REMOVE_FLAGS,
   notes: CHANGE_NOTES,
   exits: "0 ok; 1 wrong command line, or not written; 2 no such file or server.",
   words: 1,
@@ -166,18 +166,13 @@ export const removeCommand: Command = command({
   run: remove,
 });
 
-async function remove({
-  words: [name = ""],
-  values,
-}: ParsedLine<typeof CONFIG_FLAG & typeof CHANGE_FLAGS>): Promise<number> {
+async function remove({ words: [name = ""], values }: ParsedLine<typeof REMOVE_FLAGS>): Promise<number> {
   const { config = CONFIG } = values;
   const { file, section, servers } = await openConfigFile(config);
   if (file.text === undefined) throw new NotFoundError(`There is no config ${config}; --config names another`);
   if (!Object.hasOwn(servers, name)) {
     const names = Object.keys(servers);
-    const [near] = nearest(name, names);
-    const hint =
-      near === undefined ? `it has ${names.length === 0 ? "none" : names.join(", ")}` : `did you mean ${near}?`;
+    const hint = suggest(name, names, `it has ${names.length === 0 ? "none" : names.join(", ")}`);
     throw new NotFoundError(`There is no server ${name} in ${config}; ${hint}`);
   }
   return changeFile(file, await editText(file, [{ path: [section, name], value: undefined }]), {

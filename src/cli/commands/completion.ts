@@ -4,9 +4,8 @@
 
 import { readConfigText } from "../../config/document.ts";
 import { boolean } from "../../core/fields.ts";
-import { nearest } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
-import { EXIT, UsageError } from "../command.ts";
+import { EXIT, suggest, UsageError } from "../command.ts";
 import { command, unexpectedArguments, type Command, type CommandEntry } from "../define.ts";
 import { parseFlags } from "../flags.ts";
 import { CONFIG } from "../target/target.ts";
@@ -107,11 +106,9 @@ async function completion(commands: Commands, args: readonly string[]): Promise<
   if (more.length > 0) throw unexpectedArguments("completion", more, usage);
   const shell = SHELLS.find((one) => one === given || (one === "powershell" && given === "pwsh"));
   if (shell === undefined) {
-    const [near] = nearest(given ?? "", SHELLS);
-    const hint = near === undefined ? `the shells are ${SHELLS.join(", ")}` : `did you mean ${near}?`;
-    throw new UsageError(
-      given === undefined ? `completion needs a shell\n\n${usage}` : `There is no shell ${given}; ${hint}`,
-    );
+    if (given === undefined) throw new UsageError(`completion needs a shell\n\n${usage}`);
+    const hint = suggest(given, SHELLS, `the shells are ${SHELLS.join(", ")}`);
+    throw new UsageError(`There is no shell ${given}; ${hint}`);
   }
   printTrusted(SCRIPTS[shell]);
   return EXIT.ok;

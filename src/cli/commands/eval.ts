@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { text as readStream } from "node:stream/consumers";
 import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { boolean, string } from "../../core/fields.ts";
+import { boolean } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
 import type { EvaluationRecord } from "../../live/evaluation.ts";
 import { findLanguage, LANGUAGE_NAMES, LANGUAGES, languageSettings, suggestLanguage } from "../../live/languages.ts";
@@ -28,12 +28,12 @@ export const LANGUAGES_ABOUT: string = LANGUAGES.map(
 export const LANGUAGE_FLAGS = {
   program: flag(
     "PATH",
-    string("The program that runs the LANGUAGE, such as `gst`, as in [a config](config.md#live-live-sessions)."),
+    "The program that runs the LANGUAGE, such as `gst`, as in [a config](config.md#live-live-sessions).",
   ),
   ...Object.fromEntries(
     SETTINGS.map(([name, { field, titles }]) => {
       const text = `For ${titles.join(" and ")}: the same as \`${name}\` in [a config](smalltalk.md#options).`;
-      return [name, flag(field.isPath === true ? "PATH" : "URL", string(text))];
+      return [name, flag(field.isPath === true ? "PATH" : "URL", text)];
     }),
   ),
 } as { readonly program: Flag<string> };
@@ -64,7 +64,7 @@ export function languageSettingsOf(
 const MAX_SECONDS = 2_147_483;
 
 const FLAGS = {
-  file: flag("PATH", string("Evaluates the code in this file. Errors name the file."), {
+  file: flag("PATH", "Evaluates the code in this file. Errors name the file.", {
     expected: "the path of a file",
   }),
   timeout: seconds("How long the evaluation may take. Default 30; 0: no limit.", MAX_SECONDS),

@@ -7,7 +7,7 @@ import { clientFilePath, type Client, type ClientServer } from "../../config/cli
 import { isFatal } from "../../config/document.ts";
 import { examineConfig } from "../../config/index.ts";
 import { isOwnEntry } from "../../config/self-calls.ts";
-import { boolean, string } from "../../core/fields.ts";
+import { boolean } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { NotFoundError, UsageError } from "../command.ts";
@@ -29,7 +29,7 @@ import {
   valueIn,
 } from "../setup/change-file.ts";
 import { plural } from "../show/problems.ts";
-import { CONFIG, HEADER, parseHeaders, requireConfig } from "../target/target.ts";
+import { CONFIG, parseHeaders, requireConfig, URL_FLAGS } from "../target/target.ts";
 import { TOKEN_VARIABLE } from "../target/sign-in.ts";
 import { oneLine, printStatus, quoteWord } from "../terminal/output.ts";
 
@@ -37,26 +37,23 @@ const DEFAULT_NAME = "catenary";
 
 const UNINSTALL_FLAGS = {
   project: boolean("The client's config in this folder instead of the user's. It can be shared with others."),
-  name: flag("NAME", string(`The name of the entry. Default \`${DEFAULT_NAME}\`.`)),
+  name: flag("NAME", `The name of the entry. Default \`${DEFAULT_NAME}\`.`),
   ...CHANGE_FLAGS,
 };
 const FLAGS = {
   code: boolean("In [code mode](../how-to/code-mode.md): the client sees three tools, and calls the others from code."),
   url: flag(
     "URL",
-    string(
-      "The client connects to a gateway that is already running (`catenary up`), instead of starting one. A token that this gateway has generated is written into the entry. A client that can only start commands (Claude Desktop) starts `catenary run URL`, which finds such a token itself.",
-    ),
+    "The client connects to a gateway that is already running (`catenary up`), instead of starting one. A token that this gateway has generated is written into the entry. A client that can only start commands (Claude Desktop) starts `catenary run URL`, which finds such a token itself.",
   ),
   "token-env": flag(
     "VARIABLE",
-    string(
-      "With `--url`: sends the token in this environment variable of the client. The file has only its name. Not for clients that do not read variables (Zed, Cline, Copilot CLI, LM Studio).",
-    ),
+    "With `--url`: sends the token in this environment variable of the client. The file has only its name. Not for clients that do not read variables (Zed, Cline, Copilot CLI, LM Studio).",
     { expected: "the name of a variable" },
   ),
   header: {
-    ...HEADER,
+    ...URL_FLAGS.header,
+    only: undefined,
     description:
       "With `--url`: a header to send, such as `'Authorization: Bearer TOKEN'`. It is written as it is; for a client that can only start commands, the token is written as `CATENARY_TOKEN` in `env`, and no other header is possible.",
   },

@@ -7,13 +7,13 @@ import type { FileTokenStore } from "../../auth/oauth/token-stores.ts";
 import { connect } from "../../client/connect.ts";
 import type { SignInSettings } from "../../config/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { boolean, string } from "../../core/fields.ts";
+import { boolean } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
 import { EXIT, Interruption, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag, type FlagValues, type ParsedLine } from "../flags.ts";
 import { createAuthorizer, readSettings, withAdvice } from "../target/sign-in.ts";
-import { CONFIG, HEADER, isUrl, parseHeaders, parseUrl, requireConfig, SIGN_IN_FLAGS } from "../target/target.ts";
+import { CONFIG, isUrl, parseHeaders, parseUrl, requireConfig, SIGN_IN_FLAGS, URL_FLAGS } from "../target/target.ts";
 import {
   formatTable,
   oneLine,
@@ -26,10 +26,10 @@ import {
 
 const TARGET_ABOUT = `TARGET is a URL, or the name of a server in a config: ./${CONFIG}, or that of --config.`;
 
-const CONFIG_FLAG = { config: flag("CONFIG", string("The config that has the server.")) };
+const CONFIG_FLAG = { config: flag("CONFIG", "The config that has the server.") };
 const LOGIN_FLAGS = {
   ...CONFIG_FLAG,
-  header: HEADER,
+  header: URL_FLAGS.header,
   ...SIGN_IN_FLAGS,
   json: boolean('Prints `{"server", "status"}`; the status is `signed-in`, `already-signed-in` or `not-needed`.'),
 };

@@ -7,7 +7,7 @@ import { Pins, PIN_KINDS, type Definition, type Pin, type PinKind, type PinnedDe
 import { ConfigError, loadConfig } from "../../config/index.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
-import { boolean, string } from "../../core/fields.ts";
+import { boolean } from "../../core/fields.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag, type ParsedLine } from "../flags.ts";
@@ -25,7 +25,7 @@ interface Found {
 const NOUNS = { tools: "tool", prompts: "prompt", templates: "template", server: "instructions" } as const;
 
 const FLAGS = {
-  file: flag("FILE", string("The file of approved definitions, if it is not that of a config."), {
+  file: flag("FILE", "The file of approved definitions, if it is not that of a config.", {
     expected: "a file",
   }),
   json: boolean(

@@ -4,7 +4,6 @@
 
 import { existsSync } from "node:fs";
 import type { Client } from "../../client/client.ts";
-import { string } from "../../core/fields.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
@@ -31,11 +30,8 @@ import { LineReader } from "../terminal/line-reader.ts";
 import { isTerminal, paint, printStatus, sanitizeFor } from "../terminal/output.ts";
 
 const REPL_FLAGS = {
-  session: flag("NAME", string("The session. Default `main`.")),
-  tool: flag(
-    "NAME",
-    string("The tool that evaluates, if the server has several, as a gateway with two languages does."),
-  ),
+  session: flag("NAME", "The session. Default `main`."),
+  tool: flag("NAME", "The tool that evaluates, if the server has several, as a gateway with two languages does."),
   ...LANGUAGE_FLAGS,
   ...SANDBOX_FLAG,
 };

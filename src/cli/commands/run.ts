@@ -33,19 +33,19 @@ import { toFailure } from "../show/problems.ts";
 import { bearerAuthorizer, readSettings, takeToken, withLocalToken } from "../target/sign-in.ts";
 import {
   COMMAND_FLAGS,
-  HEADER,
   isUrl,
   parseEnvFlags,
   parseHeaders,
   parseUrl,
   SIGN_IN_FLAGS,
   TARGET_FLAGS,
+  URL_FLAGS,
 } from "../target/target.ts";
 import { isTerminal, printStatus, sanitizeFor, writeLines } from "../terminal/output.ts";
 
 const FLAGS = {
   ...section("With COMMAND", COMMAND_FLAGS),
-  ...section("With URL", { header: HEADER, token: TARGET_FLAGS.token, ...SIGN_IN_FLAGS }),
+  ...section("With URL", { ...URL_FLAGS, ...SIGN_IN_FLAGS }),
   ...section("With both", {
     timeout: seconds("How long the server may be silent during a call. By default, as long as the client waits."),
     revision: TARGET_FLAGS.revision,
@@ -114,7 +114,7 @@ function parseAddress(target: string, words: readonly string[], values: RunLine[
 
 function parseCommand([file, ...args]: readonly string[], values: RunLine["values"]): ProgramCommand {
   if (file === undefined) throw new UsageError("run needs a command or a URL: catenary run -- COMMAND ARGS...");
-  const misplaced = firstGiven(values, ["header", "token", ...Object.keys(SIGN_IN_FLAGS)]);
+  const misplaced = firstGiven(values, Object.keys({ ...URL_FLAGS, ...SIGN_IN_FLAGS }));
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL, not a command`);
   return { command: file, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
 }

@@ -1,7 +1,7 @@
 // `catenary status`, `logs` and `restart`: show and change a gateway that runs, over its control socket.
 
 import { resolve } from "node:path";
-import { boolean, string } from "../../core/fields.ts";
+import { boolean } from "../../core/fields.ts";
 import { EXIT, NotFoundError, UnreachableError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag } from "../flags.ts";
@@ -12,7 +12,7 @@ import { CONFIG } from "../target/target.ts";
 import { oneLine, paint, printJson, printTrusted } from "../terminal/output.ts";
 
 const GATEWAY_FLAG = {
-  gateway: flag("WHICH", string("The gateway, if several run: its config, its URL or its process id."), {
+  gateway: flag("WHICH", "The gateway, if several run: its config, its URL or its process id.", {
     expected: "a config, a URL or a process id",
   }),
 };

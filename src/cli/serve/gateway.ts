@@ -27,9 +27,8 @@ import { loadConfigText } from "../../config/load.ts";
 import { type SignIn, signInNeeded } from "../../config/sign-in.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { Semaphore } from "../../core/async.ts";
-import { nearest } from "../../core/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
-import { EXIT, NotFoundError, UsageError } from "../command.ts";
+import { EXIT, NotFoundError, suggest, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
 import { openSignIn } from "../target/sign-in.ts";
 import { exit, isTerminal, oneLine, printStatus, sanitizeFor } from "../terminal/output.ts";
@@ -109,8 +108,7 @@ export function findServer({ upstreams, disabled }: Config, path: string, name: 
   if (found !== undefined) return found;
   if (disabled.includes(name)) throw new NotFoundError(`The server ${name} is disabled in ${path}; enable it there`);
   const names = [...upstreams.keys()];
-  const [near] = nearest(name, names);
-  const hint = near === undefined ? `it has ${names.join(", ")}` : `did you mean ${near}?`;
+  const hint = suggest(name, names, `it has ${names.join(", ")}`);
   throw new NotFoundError(`There is no server ${name} in ${path}; ${hint}`);
 }
 

@@ -8,7 +8,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { AuthError, TOKEN_PRINCIPAL, type Authenticator } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { boolean, string, strings } from "../../core/fields.ts";
+import { boolean, strings } from "../../core/fields.ts";
 import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
@@ -30,9 +30,7 @@ const COMPAT_NAMES = COMPATS.slice(1).map((name) => `\`${name}\``);
 export const SERVE_FLAGS = {
   http: flag(
     "HOST:PORT",
-    string(
-      "Serves over HTTP at this address. Also `:PORT`, `PORT`, `[::1]:PORT`, or `HOST` alone (port 3000). Port 0 picks a free one.",
-    ),
+    "Serves over HTTP at this address. Also `:PORT`, `PORT`, `[::1]:PORT`, or `HOST` alone (port 3000). Port 0 picks a free one.",
     { expected: `an address: ${ADDRESS_FORMS}` },
   ),
   compat: oneOf(
@@ -43,7 +41,7 @@ export const SERVE_FLAGS = {
 };
 
 const HTTP_FLAGS = {
-  path: flag("PATH", string("The path of the endpoint. Default `/mcp`.")),
+  path: flag("PATH", "The path of the endpoint. Default `/mcp`."),
   "allow-host": flag("NAME", strings("Accepts this name in the `Host` header.")),
   "allow-origin": flag(
     "ORIGIN",

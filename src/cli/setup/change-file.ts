@@ -8,9 +8,8 @@ import { clientFilePath, CLIENTS, type Client, type ClientFile, type ClientServe
 import { MAX_CONFIG_BYTES } from "../../config/document.ts";
 import { homeFolder, makeDirectory, readBounded, replaceFile } from "../../core/files.ts";
 import { boolean } from "../../core/fields.ts";
-import { nearest } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { EXIT, UsageError } from "../command.ts";
+import { EXIT, suggest, UsageError } from "../command.ts";
 import type { FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
@@ -270,9 +269,8 @@ export const CLIENTS_ABOUT: string = `CLIENT is one of ${CLIENT_NAMES.join(", ")
 export function findClient(name: string): Client {
   const found = CLIENTS.find((client) => client.name === name.toLowerCase());
   if (found !== undefined) return found;
-  const [near] = nearest(name, CLIENT_NAMES);
-  const hint = near === undefined ? `the clients are ${CLIENT_NAMES.join(", ")}` : `did you mean ${near}?`;
-  throw new UsageError(`There is no client ${name}; ${hint}`);
+  const all = `the clients are ${CLIENT_NAMES.join(", ")}`;
+  throw new UsageError(`There is no client ${name}; ${suggest(name, CLIENT_NAMES, all)}`);
 }
 
 /** The file of a client for all projects, or for the project in the current folder. */

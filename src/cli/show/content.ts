@@ -4,7 +4,7 @@
 
 import { stat, writeFile } from "node:fs/promises";
 import { join, parse } from "node:path";
-import { boolean, string } from "../../core/fields.ts";
+import { boolean } from "../../core/fields.ts";
 import { makeDirectory, replaceFile } from "../../core/files.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
@@ -132,8 +132,8 @@ export interface Destination {
 
 /** The flags that say where content is saved. */
 export const SAVE_FLAGS = section("Files", {
-  save: flag("DIR", string("Writes images, audio and other bytes to files in this folder.")),
-  output: flag("FILE", string("Writes the first of them to this file. Others get a number in the name.")),
+  save: flag("DIR", "Writes images, audio and other bytes to files in this folder."),
+  output: flag("FILE", "Writes the first of them to this file. Others get a number in the name."),
   force: boolean("Replaces existing files."),
 });
 

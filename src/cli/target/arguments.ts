@@ -4,7 +4,6 @@
 
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { string } from "../../core/fields.ts";
 import { nearest } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import type { Prompt, PromptArgument, Tool } from "../../protocol/model/index.ts";
@@ -38,7 +37,7 @@ ${FILES_ABOUT}`;
 export const ARGUMENTS_FLAG: { readonly args: Flag<string> } = {
   args: flag(
     "JSON",
-    string("All arguments as one JSON object. `--args -` reads it from stdin. A `key=value` overrides a key in it."),
+    "All arguments as one JSON object. `--args -` reads it from stdin. A `key=value` overrides a key in it.",
     { dash: true },
   ),
 };

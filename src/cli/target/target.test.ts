@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
-import { boolean, string } from "../../core/fields.ts";
+import { boolean } from "../../core/fields.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { flag, splitAtCommand } from "../flags.ts";
 import { parseHeaders, parseTargetLine, resolveRoots, targetName } from "./target.ts";
@@ -123,7 +123,7 @@ describe("roots", () => {
 });
 
 describe("a command", () => {
-  const FLAGS = { http: flag("ADDRESS", string("")), json: boolean("") };
+  const FLAGS = { http: flag("ADDRESS", ""), json: boolean("") };
 
   it.each([
     [

@@ -7,43 +7,40 @@ import { stat } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { readConfigText } from "../../config/document.ts";
-import { boolean, refine, string, strings } from "../../core/fields.ts";
+import { boolean, refine, strings } from "../../core/fields.ts";
 import { LOG_LEVELS } from "../../core/handler.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments, usageText } from "../define.ts";
-import { firstGiven, flag, oneOf, parseFlags, seconds, section } from "../flags.ts";
+import { firstGiven, flag, oneOf, onlyFor, parseFlags, seconds, section } from "../flags.ts";
 import type { Flag, Flags, FlagValues } from "../flags.ts";
 
-/** A header, as several commands take it. */
-export const HEADER: Flag<readonly string[]> = flag(
-  "'NAME: VALUE'",
-  strings("For a URL: a header to send with every request."),
-  { only: "url", expected: "a header: 'Name: value'" },
-);
-
 /** The flags that say how to start a command. */
-export const COMMAND_FLAGS = {
-  env: flag("KEY=VALUE", strings("For a command: an environment variable."), {
-    only: "command",
-    expected: "a variable: KEY=VALUE",
-  }),
-  cwd: flag("DIR", string("For a command: the folder to start it in."), { only: "command" }),
-};
+export const COMMAND_FLAGS = onlyFor("command", {
+  env: flag("KEY=VALUE", strings("An environment variable."), { expected: "a variable: KEY=VALUE" }),
+  cwd: flag("DIR", "The folder to start it in."),
+});
 
 /** The flags that say how to sign in. */
-export const SIGN_IN_FLAGS = {
-  "client-id": flag("ID", string("For a URL: the id of an OAuth client that is already registered."), { only: "url" }),
-  "client-secret-env": flag(
-    "VARIABLE",
-    string("For a URL: the environment variable that contains the secret of that client."),
-    { only: "url" },
+export const SIGN_IN_FLAGS = onlyFor("url", {
+  "client-id": flag("ID", "The id of an OAuth client that is already registered."),
+  "client-secret-env": flag("VARIABLE", "The environment variable that contains the secret of that client."),
+  "client-metadata": flag("URL", "The URL of the client's metadata document."),
+  scope: flag("SCOPE", strings("A scope to ask for.")),
+});
+
+/** What is sent to a URL. */
+export const URL_FLAGS = onlyFor("url", {
+  header: flag("'NAME: VALUE'", strings("A header to send with every request."), {
+    expected: "a header: 'Name: value'",
+  }),
+  token: flag(
+    "TOKEN",
+    "A bearer token. Prefer `CATENARY_TOKEN` in the environment, which other users of this machine cannot see.",
   ),
-  "client-metadata": flag("URL", string("For a URL: the URL of the client's metadata document."), { only: "url" }),
-  scope: flag("SCOPE", strings("For a URL: a scope to ask for."), { only: "url" }),
-};
+});
 
 const OUTPUT_FLAGS = {
   json: boolean(
@@ -63,27 +60,19 @@ const CONNECTION_FLAGS = {
   timeout: seconds(
     "How long the server may be silent, at the start and during a call. Default 60; 0: no limit. Progress resets it.",
   ),
-  revision: refine(flag("DATE", string("Uses only this protocol revision.")), checkRevision),
+  revision: refine(flag("DATE", "Uses only this protocol revision."), checkRevision),
   root: flag("DIR", strings("A folder to announce to the server.")),
   ...COMMAND_FLAGS,
-  header: HEADER,
-  token: flag(
-    "TOKEN",
-    string(
-      "For a URL: a bearer token. Prefer `CATENARY_TOKEN` in the environment, which other users of this machine cannot see.",
-    ),
-    { only: "url" },
-  ),
+  ...URL_FLAGS,
 };
 
 export const TARGET_FLAGS = {
   ...section("Output", OUTPUT_FLAGS),
   ...section("Connection", CONNECTION_FLAGS),
   ...section("Signing in, if a URL asks for it (OAuth in the browser; tokens are saved for the next time)", {
-    "no-login": {
-      ...boolean("For a URL: never opens the browser. Uses a saved token, or exits with code 3."),
-      only: "url",
-    },
+    ...onlyFor("url", {
+      "no-login": boolean("Never opens the browser. Uses a saved token, or exits with code 3."),
+    }),
     ...SIGN_IN_FLAGS,
   }),
 } as const;
