@@ -1,9 +1,11 @@
 // `command`: makes a command from one declaration. Its flags (flags.ts) and usage give the parser, the help, the words
-// that a shell completes, and docs/reference/cli.md. Errors are printed and determine the exit code.
+// that a shell completes, and docs/reference/cli.md. An error is printed, and determines the exit code.
 
+import { McpError } from "../protocol/errors.ts";
 import { beforeSeparator, UsageError } from "./command.ts";
 import { flagLines, parseFlags, wrap, type Flags, type ParsedLine } from "./flags.ts";
-import { reportFailures } from "./show/problems.ts";
+import { requiredPages, toFailure } from "./show/problems.ts";
+import { printJson, sanitizeFor, stdoutError } from "./terminal/output.ts";
 
 /** A command in the table of all commands (commands/index.ts). */
 export interface CommandEntry {
@@ -99,4 +101,26 @@ function paragraphs(text: string, width: number): string {
     .split("\n\n")
     .map((part) => (/^ |\n /.test(part) ? part : wrap(part, width).join("\n")));
   return wrapped.join("\n\n");
+}
+
+/** Prints an error, with --json also as a document, and resolves to its exit code. `own`: the arguments of the command. */
+export async function reportFailures(
+  own: readonly string[],
+  run: () => Promise<number | undefined>,
+): Promise<number | undefined> {
+  try {
+    const exit = await run();
+    const writeError = stdoutError();
+    if (writeError !== undefined) throw new Error(`Cannot write to stdout: ${writeError.message}`);
+    return exit;
+  } catch (error) {
+    const { exit, ...document } = toFailure(error);
+    if (own.includes("--json")) printJson({ error: document });
+    const code = error instanceof McpError ? ` (${error.code})` : "";
+    const pages = requiredPages(error).map((page) => `Visit this page first: ${page}`);
+    for (const line of [`catenary: ${document.message}${code}`, ...pages]) {
+      process.stderr.write(`${sanitizeFor(process.stderr, line)}\n`);
+    }
+    return exit;
+  }
 }

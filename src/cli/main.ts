@@ -49,7 +49,7 @@ async function main(args: readonly string[]): Promise<number | undefined> {
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
-    const { reportFailures } = await import("./show/problems.ts");
+    const { reportFailures } = await import("./define.ts");
     return reportFailures(beforeSeparator(args), () => Promise.reject(unknownCommand(name)));
   }
   const command = await entry.load();

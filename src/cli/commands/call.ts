@@ -8,7 +8,7 @@ import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import type { PromptMessage, ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError } from "../command.ts";
 import type { Command } from "../define.ts";
-import { section } from "../flags.ts";
+import { flag, section } from "../flags.ts";
 import {
   checkDestination,
   type ContentOutput,
@@ -21,7 +21,6 @@ import {
 } from "../show/content.ts";
 import {
   ARGUMENTS_ABOUT,
-  ARGUMENTS_FLAG,
   PROMPT_ARGUMENTS_ABOUT,
   promptArguments,
   readArguments,
@@ -33,7 +32,14 @@ import { withClient } from "../target/with-client.ts";
 import { isTerminal, oneLine, paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
 import { findNamed, PROMPTS, TOOLS } from "./list.ts";
 
-const FLAGS = { ...ARGUMENTS_FLAG, ...SAVE_FLAGS };
+const FLAGS = {
+  args: flag(
+    "JSON",
+    "All arguments as one JSON object. `--args -` reads it from stdin. A `key=value` overrides a key in it.",
+    { dash: true },
+  ),
+  ...SAVE_FLAGS,
+};
 
 export const callCommand: Command = targetCommand({
   name: "call",

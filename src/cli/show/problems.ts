@@ -3,16 +3,7 @@
 // may write our output to its log.
 
 import type { Problem } from "../../config/index.ts";
-import {
-  paint,
-  printJson,
-  sanitize,
-  sanitizeFor,
-  stdoutError,
-  terminalWidth,
-  truncate,
-  widthOf,
-} from "../terminal/output.ts";
+import { paint, sanitize, sanitizeFor, terminalWidth, truncate, widthOf } from "../terminal/output.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { SpawnError } from "../../process/program.ts";
@@ -246,26 +237,4 @@ function connectionExit({ kind, cause }: ConnectionError): number {
   // The cause is our explanation (see process/program.ts); its own cause is the system's error.
   const code = ((cause as Error | undefined)?.cause as NodeJS.ErrnoException | undefined)?.code;
   return kind === "spawn" && code === "ENOENT" ? EXIT.notFound : EXIT.unreachable;
-}
-
-/** `own`: the arguments of the command itself. */
-export async function reportFailures(
-  own: readonly string[],
-  run: () => Promise<number | undefined>,
-): Promise<number | undefined> {
-  try {
-    const exit = await run();
-    const writeError = stdoutError();
-    if (writeError !== undefined) throw new Error(`Cannot write to stdout: ${writeError.message}`);
-    return exit;
-  } catch (error) {
-    const { exit, ...document } = toFailure(error);
-    if (own.includes("--json")) printJson({ error: document });
-    const code = error instanceof McpError ? ` (${error.code})` : "";
-    const pages = requiredPages(error).map((page) => `Visit this page first: ${page}`);
-    for (const line of [`catenary: ${document.message}${code}`, ...pages]) {
-      process.stderr.write(`${sanitizeFor(process.stderr, line)}\n`);
-    }
-    return exit;
-  }
 }

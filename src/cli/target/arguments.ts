@@ -8,7 +8,6 @@ import { nearest } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import type { Prompt, PromptArgument, Tool } from "../../protocol/model/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { flag, type Flag } from "../flags.ts";
 import { formatTable, oneLine, parseNumber } from "../terminal/output.ts";
 
 export interface Argument {
@@ -32,15 +31,6 @@ export const PROMPT_ARGUMENTS_ABOUT: string = `Arguments, which are all strings:
   key=value              a string
   key:=json              a string, written as JSON
 ${FILES_ABOUT}`;
-
-/** The flag for all arguments at once. */
-export const ARGUMENTS_FLAG: { readonly args: Flag<string> } = {
-  args: flag(
-    "JSON",
-    "All arguments as one JSON object. `--args -` reads it from stdin. A `key=value` overrides a key in it.",
-    { dash: true },
-  ),
-};
 
 /** Throws a UsageError, or a NotFoundError for a missing file. */
 export async function readArguments(words: readonly string[], args?: string): Promise<readonly Argument[]> {
