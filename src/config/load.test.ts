@@ -57,13 +57,13 @@ describe("a config", () => {
     expect(config).toMatchObject({
       name: "office",
       instructions: "Notes and more; a literal ${VAR}.",
-      naming: { names: "always", separator: "__", maxNameLength: 64 },
+      naming: { names: "always" },
       listen: { port: 4000, token: "s3cret.token", path: "/mcp", allowedHosts: ["notes.example.com"] },
       limits: { messageBytes: 1_000_000, sessions: 10 },
       disabled: [],
     });
     expect(config.chain).toMatchObject([
-      { kind: "named", name: "log", options: undefined, position: { line: 19, column: 13 } },
+      { kind: "named", name: "log", options: undefined, position: { line: 17, column: 13 } },
       { kind: "named", name: "log", options: {} },
       { kind: "named", name: "timeout", options: 3000 },
       { kind: "named", name: "rate-limit", options: { calls: 100, per: "minute" } },

@@ -5,7 +5,7 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
-import { NAMING, SEPARATOR } from "../chain/router/naming.ts";
+import { NAMING } from "../chain/router/naming.ts";
 import { code as option, type OptionsOf } from "../core/fields.ts";
 import { checkFields, OptionPlace } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -62,7 +62,7 @@ export interface Config {
   /** How to use the gateway, for models. */
   readonly instructions?: string;
   /** How the names of tools and prompts are shown. */
-  readonly naming: Pick<GatewayOptions, "names" | "separator" | "maxNameLength">;
+  readonly naming: Pick<GatewayOptions, "names">;
   /** By name, in the order of the file. */
   readonly upstreams: ReadonlyMap<string, UpstreamEntry>;
   /** The names of disabled entries. */
@@ -232,16 +232,8 @@ const LIMITS: Readonly<Record<keyof HttpLimits, string>> = {
     "Milliseconds after which a session without requests is closed if its last GET stream is closed. Default: 60000.",
   requests: "Maximum requests in flight; further ones get status 503. Default: 1024.",
   listens: "Maximum open subscriptions/listen requests. Default: 10000.",
-  unreadBytes: "Unread bytes after which a caller is disconnected at once. Default: 8 MiB.",
-  lingeringBytes:
-    "Unread bytes after which a caller is disconnected if they stay unread for lingeringMs. Default: 1 MiB.",
-  lingeringMs: "Milliseconds that lingeringBytes may stay unread. Default: 10000.",
-  heldBytes:
-    "Bytes held for all callers: unread output, and request bodies that are still arriving. Default: 268435456.",
   keepAliveMs: "Milliseconds of silence on a stream after which a keep-alive comment is sent. Default: 15000.",
-  silenceMs: "Milliseconds without a response after which it becomes a stream. Default: 5000.",
   replayBytes: "Bytes of events kept for callers that reconnect, in total. Default: 64 MiB.",
-  replayEvents: "Events of one stream kept for callers that reconnect. Default: 1000.",
 };
 
 const limit = read.numberIn({ exclusiveMinimum: 0 }, "a number above 0");
@@ -260,15 +252,6 @@ const TOP = {
   name: read.nonEmptyString.describe("The name that the gateway reports to clients."),
   instructions: read.anyString.describe("Instructions that the gateway gives to clients, for their models."),
   names: read.readerOf(NAMING.names),
-  separator: read
-    .stringThat(
-      (given) => SEPARATOR.test(given),
-      "not a valid separator",
-      "write one to four of the characters _ and -",
-      `${SEPARATOR.source}|\\$\\{`,
-    )
-    .describe(NAMING.separator.description),
-  maxNameLength: read.readerOf(NAMING.maxNameLength),
   mcpServers: readElsewhere("The servers behind the gateway, by name.", { $ref: "#/definitions/servers" }),
   servers: readElsewhere("Same as mcpServers, by the name that VS Code uses.", { $ref: "#/definitions/servers" }),
   inputs: readElsewhere(
@@ -389,15 +372,15 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
   const values = read.readFields(root, TOP, (unknown, known) => {
     if (hasServers) rejectKey(unknown, known, PLACES, IGNORED_AT_TOP);
   });
-  const { name, instructions, names: when, separator, maxNameLength, defaults = {}, chain = [] } = values;
-  const servers = readUpstreams(root, defaults, separator);
+  const { name, instructions, names: when, defaults = {}, chain = [] } = values;
+  const servers = readUpstreams(root, defaults);
   const codeKey = root.get("code");
   const sandboxKey = codeKey?.get("sandbox") ?? codeKey;
   reportSelfCalls(root, servers.upstreams, values.listen ?? {}, source.path);
   return {
     ...source,
     ...defined({ name, instructions }),
-    naming: defined({ names: when, separator, maxNameLength }),
+    naming: defined({ names: when }),
     ...servers,
     chain,
     listen: values.listen ?? {},

@@ -3,7 +3,7 @@
 // been given our names before (dialects.ts).
 
 import { createLabels, MAX_LABEL_LENGTH } from "../chain/router/labels.ts";
-import { DEFAULT_SEPARATOR } from "../chain/router/names.ts";
+import { SEPARATOR } from "../chain/router/names.ts";
 import { PREFIX, UPSTREAM_NAMING, type UpstreamNaming } from "../chain/router/naming.ts";
 import { UPSTREAM, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { findSpawnProblem } from "../process/program.ts";
@@ -199,7 +199,7 @@ const PLACES: Places = [
     () => 'write it in "headers" of a URL, {"headers": {"Authorization": "Bearer ${TOKEN}"}}, or in "env" of a command',
   ],
   [
-    ["listen", "limits", "inputs", "defaults", "separator", "maxNameLength", "instructions"],
+    ["listen", "limits", "inputs", "defaults", "instructions"],
     () => 'write it at the top of the file, beside "mcpServers"',
   ],
   [["port", "host"], () => 'an upstream over HTTP has its port in "url"; the gateway\'s own is in "listen" at the top'],
@@ -222,12 +222,7 @@ export interface Upstreams {
   readonly disabled: readonly string[];
 }
 
-/** `separator`: what stands between a server and the name of its tool. */
-export function readUpstreams(
-  root: read.Cursor,
-  defaults: UpstreamPolicy,
-  separator: string = DEFAULT_SEPARATOR,
-): Upstreams {
+export function readUpstreams(root: read.Cursor, defaults: UpstreamPolicy): Upstreams {
   const upstreams = new Map<string, UpstreamEntry>();
   const disabled: string[] = [];
   const seen = new Map<string, read.Cursor>();
@@ -253,7 +248,7 @@ export function readUpstreams(
       }
     }
   }
-  warnOfLabels(enabled, upstreams, separator);
+  warnOfLabels(enabled, upstreams);
   if (enabled.size === 0 && root.context.problems.errors === errorsBefore) rejectEmpty(root, disabled.length > 0);
   return { upstreams, disabled };
 }
@@ -376,11 +371,7 @@ function findKind(cursor: read.Cursor): UpstreamKind | undefined {
 }
 
 /** Warns about names that must be changed to be used as a prefix of tool names. Two equal prefixes are an error. */
-function warnOfLabels(
-  entries: ReadonlyMap<string, read.Cursor>,
-  upstreams: Upstreams["upstreams"],
-  separator: string,
-): void {
+function warnOfLabels(entries: ReadonlyMap<string, read.Cursor>, upstreams: Upstreams["upstreams"]): void {
   const all = [...entries.keys()];
   const prefixes = Object.fromEntries(all.map((name) => [name, upstreams.get(name)?.naming.prefix]));
   createLabels(all, prefixes).forEach(({ name: label }, index) => {
@@ -393,7 +384,7 @@ function warnOfLabels(
     }
     if (prefix !== undefined || label === name || cursor === undefined) return;
     cursor.warnAtKey(
-      `where a prefix is needed, its tools are called ${label}${separator}TOOL`,
+      `where a prefix is needed, its tools are called ${label}${SEPARATOR}TOOL`,
       `a name of up to ${MAX_LABEL_LENGTH} letters, digits, _ and - is used unchanged; or write "prefix"`,
     );
   });

@@ -247,9 +247,7 @@ it("creates handlers and credentials of which every option is undefined", async 
       start: none,
       name: none,
     }),
-    chain
-      .chain()
-      .to({ a: live.javascript() }, { names: none, separator: none, upstreams: none, info: none, select: none }),
+    chain.chain().to({ a: live.javascript() }, { names: none, upstreams: none, info: none, select: none }),
   ];
   for (const handler of each) await handler.close();
   expect(

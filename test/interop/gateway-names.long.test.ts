@@ -106,8 +106,8 @@ it("stay when a server is added or removed, and after a restart", async () => {
   expect(both).toEqual(["mail_search", expect.stringMatching(/^mail_my_tool_-/), "send", ...first]);
   expect(await withGateway(two, async ({ tools }) => tools)).toEqual(both);
   expect(await withGateway({ mcpServers: { mail } }, async ({ tools }) => tools)).toEqual(both.slice(0, 3));
-  const always = { ...two, names: "always", separator: "__" };
-  expect(await withGateway(always, async ({ tools }) => tools)).toContain("notes__search");
+  const always = { ...two, names: "always" };
+  expect(await withGateway(always, async ({ tools }) => tools)).toContain("notes_search");
 });
 
 it("are not taken over by another server while theirs is away, also after a restart", async () => {

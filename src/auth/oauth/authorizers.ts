@@ -18,7 +18,6 @@ const OPTIONS = {
   scopes: true,
   grant: true,
   dpop: true,
-  maxStepUps: true,
   allowPrivateNetwork: true,
   fetch: true,
   onNotice: true,
@@ -52,7 +51,7 @@ export function oauth(options: OAuthOptions = {}): Authorizer {
 
 function check(options: OAuthOptions): void {
   checkOptions("oauth()", options, OPTIONS);
-  const { client, metadataUrl, maxStepUps = 1, redirect } = options;
+  const { client, metadataUrl, redirect } = options;
   const demand = (isValid: boolean, option: string, problem: string): void => {
     if (!isValid) throw new OptionError("oauth()", option, problem);
   };
@@ -64,7 +63,6 @@ function check(options: OAuthOptions): void {
   }
   const isDocument = metadataUrl === undefined || isClientMetadataUrl(metadataUrl);
   demand(isDocument, "metadataUrl", "must be an https URL with a path, such as https://example.com/client.json");
-  demand(Number.isInteger(maxStepUps) && maxStepUps > 0, "maxStepUps", "must be a whole number above 0");
   const hasVisit = redirect === undefined || typeof redirect.visit === "function";
   demand(hasVisit, "redirect", "must have a method `visit`; loopbackRedirect() creates one");
 }

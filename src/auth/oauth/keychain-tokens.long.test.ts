@@ -193,37 +193,6 @@ if (why !== undefined) {
       expect((await entries("long")).map((name) => name.length <= 200)).toEqual([true]);
     });
 
-    it("are split into pieces if they are too long, and all pieces are deleted", async () => {
-      const store = open({ service: "short", entryLength: 10 });
-      const texts = ["", "9 letters", "10 letters", "eleven chars", "12345678 🔑🔑🔑", "🔑".repeat(8), "x".repeat(40)];
-      for (const text of [...texts, ...texts.toReversed()]) {
-        await store.set("a", text);
-        expect(await store.get("a")).toBe(text);
-        const pieces = text.length < 10 ? 0 : (await entries("short")).length - 1;
-        expect(pieces * 10).toBeGreaterThanOrEqual(text.length < 10 ? 0 : text.length);
-      }
-      expect(await entries("short")).toEqual(["a"]);
-      await store.set("a", "x".repeat(35));
-      expect(await entries("short")).toHaveLength(5);
-      await store.set("a", undefined);
-      expect(await entries("short")).toEqual([]);
-    });
-
-    it("are old or new for a reader during a write, never mixed", async () => {
-      const store = open({ service: "mixed", entryLength: 10 });
-      await store.set("a", "0".repeat(25));
-      let writing = true;
-      const writes = (async () => {
-        for (const digit of "1234") await store.set("a", digit.repeat(25));
-        writing = false;
-      })();
-      const read = new Set<string | undefined>();
-      while (writing) read.add(await store.get("a"));
-      await writes;
-      expect([...read].filter((text) => text === undefined || !/^(\d)\1{24}$/.test(text))).toEqual([]);
-      expect(await store.get("a")).toBe("4".repeat(25));
-    });
-
     it("are shared by processes, one at a time", async () => {
       const store = open({ service: "shared" });
       await store.set("count", "0");

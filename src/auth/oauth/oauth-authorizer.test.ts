@@ -235,7 +235,6 @@ describe("options", () => {
     [{ client: { id: "a", issuer: "nowhere" } }, "is not a valid URL"],
     [{ metadataUrl: "http://example.com/client.json" }, "must be an https URL with a path"],
     [{ metadataUrl: "https://example.com" }, "must be an https URL with a path"],
-    [{ maxStepUps: 0 }, "a whole number above 0"],
     [{ redirect: {} as Redirect }, "must have a method `visit`"],
   ])("are refused if they are not valid: %j", (options, text) => {
     expect(() => oauth(options)).toThrow(text);

@@ -37,6 +37,7 @@ interface CurrentTokens {
   isProven: boolean;
 }
 
+/** How many authorizations one request may trigger: the user is not asked forever by a server that is never satisfied. */
 const MAX_STEP_UPS = 3;
 /** How often one request is sent again with a new DPoP nonce. */
 const MAX_NONCE_RETRIES = 4;
@@ -337,7 +338,7 @@ export class OAuthAuthorizer implements Authorizer {
     const scope = params.scopes && `scope "${params.scopes.join(" ")}"`;
     const words = challengeWords(params, sent["authorization"], scope).join(", ");
     const why = words === "" ? "" : ` (${words})`;
-    if (attempt > (this.#options.maxStepUps ?? MAX_STEP_UPS)) {
+    if (attempt > MAX_STEP_UPS) {
       throw unauthorized(`${name} refused one request ${attempt} times with different tokens${why}; giving up`);
     }
     if (status === 401 && current?.from === "grant" && !current.isProven) {

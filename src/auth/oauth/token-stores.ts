@@ -1,7 +1,7 @@
 // Token stores that outlive the process: a private file, and the system's keychain. Both use a file lock, so that
 // several processes can share them.
 
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { lstat, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { callListener } from "../../core/listeners.ts";
@@ -114,38 +114,27 @@ export interface KeychainTokensOptions {
   readonly service?: string | undefined;
   /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
   readonly waitMs?: number | undefined;
-  /** The maximum length of an entry in characters. Default: 1200 on Windows, else no limit. */
-  readonly entryLength?: number | undefined;
 }
 
 const KEYCHAIN_OPTIONS = {
   service: true,
   waitMs: true,
-  entryLength: true,
 } as const satisfies Record<keyof KeychainTokensOptions, true>;
 
-/** Windows accepts 2560 bytes, which are 1280 characters in UTF-16. Our prefix counts too. */
-const WINDOWS_ENTRY_LENGTH = 1_200;
 /** Some keychains refuse longer entry names. The end of a longer name is replaced by a digest. */
 const MAX_NAME_LENGTH = 200;
-const WHOLE_PREFIX = "=";
-const PIECES_PREFIX = "#";
-/** How many times to read if pieces are missing, because another process may be writing. */
-const MAX_READS = 5;
+/** In front of each value. An entry without it was written by another program. */
+const VALUE_PREFIX = "=";
 
 type Keyring = typeof import("@napi-rs/keyring");
 
 /**
  * Keeps tokens in the system's keychain, one entry for each key. Needs the package @napi-rs/keyring, which is loaded on
- * first use. Kernel keyrings are not used, since they are empty after a reboot. A value that is too long for the
- * keychain is split into pieces. Their names are new for each value, and the entry refers to them, so that a reader
- * never mixes old and new pieces.
+ * first use. Kernel keyrings are not used, since they are empty after a reboot.
  */
 export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore {
   checkOptions("keychainTokens()", options, KEYCHAIN_OPTIONS);
   const service = options.service ?? "catenary";
-  const defaultLength = process.platform === "win32" ? WINDOWS_ENTRY_LENGTH : Number.POSITIVE_INFINITY;
-  const entryLength = options.entryLength ?? defaultLength;
   const lock = fileLock(join(stateDirectory(), "keychain.locks"), options.waitMs);
 
   const use = async <T>(name: string, work: (entry: InstanceType<Keyring["AsyncEntry"]>) => Promise<T>): Promise<T> => {
@@ -156,44 +145,19 @@ export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore 
       throw keychainUnavailable(error);
     }
   };
-  const read = (name: string): Promise<string | undefined> =>
-    use(name, async (entry) => (await entry.getPassword()) ?? undefined);
-  const write = (name: string, text: string): Promise<void> => use(name, (entry) => entry.setPassword(text));
-  const remove = (name: string): Promise<boolean> => use(name, (entry) => entry.deletePassword());
-
-  const get = async (key: string): Promise<string | undefined> => {
-    const name = entryName(key);
-    for (let reads = 0; reads < MAX_READS; reads += 1) {
-      const head = await read(name);
-      if (head === undefined) return undefined;
-      if (head.startsWith(WHOLE_PREFIX)) return head.slice(WHOLE_PREFIX.length);
-      const names = pieceNames(name, head);
-      // Another program wrote this entry.
-      if (names.length === 0) return undefined;
-      const pieces = await Promise.all(names.map(read));
-      if (pieces.every((piece) => piece !== undefined)) return pieces.join("");
-    }
-    return undefined;
-  };
-
-  const set = async (key: string, value: string | undefined): Promise<void> => {
-    const name = entryName(key);
-    const oldNames = pieceNames(name, await read(name));
-    if (value === undefined) await remove(name);
-    else if (value.length < entryLength) await write(name, WHOLE_PREFIX + value);
-    else {
-      const pieces = splitValue(value, entryLength);
-      const head = `${PIECES_PREFIX}${pieces.length}.${randomBytes(6).toString("hex")}`;
-      const names = pieceNames(name, head);
-      for (const [index, piece] of pieces.entries()) await write(names[index] ?? "", piece);
-      await write(name, head);
-    }
-    for (const oldName of oldNames) await remove(oldName);
-  };
+  const get = (key: string): Promise<string | undefined> =>
+    use(entryName(key), async (entry) => {
+      const text = (await entry.getPassword()) ?? "";
+      return text.startsWith(VALUE_PREFIX) ? text.slice(VALUE_PREFIX.length) : undefined;
+    });
+  const set = (key: string, value: string | undefined): Promise<unknown> =>
+    use(entryName(key), async (entry) =>
+      value === undefined ? entry.deletePassword() : entry.setPassword(VALUE_PREFIX + value),
+    );
 
   return {
     get,
-    set: (key, value) => lock.exclusively(`writing ${service} ${key}`, () => set(key, value)),
+    set: (key, value) => lock.exclusively(`writing ${service} ${key}`, async () => void (await set(key, value))),
     exclusively: (key, work, signal) => lock.exclusively(`key ${service} ${key}`, work, signal),
   };
 }
@@ -201,25 +165,6 @@ export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore 
 function entryName(key: string): string {
   if (key.length <= MAX_NAME_LENGTH) return key;
   return `${key.slice(0, MAX_NAME_LENGTH - 45)} ${createHash("sha256").update(key).digest("base64url")}`;
-}
-
-/** The names of the pieces that the head of an entry refers to; none if the value is whole or missing. */
-function pieceNames(name: string, head: string | undefined): string[] {
-  const [, count, mark] = /^#(\d+)\.([0-9a-f]+)$/.exec(head ?? "") ?? [];
-  return Array.from({ length: Number(count ?? 0) }, (_piece, index) => `${name} ${mark} ${index + 1}/${count}`);
-}
-
-/** Never splits a surrogate pair, whose halves cannot be written as UTF-8. */
-function splitValue(value: string, length: number): string[] {
-  const pieces: string[] = [];
-  for (let from = 0; from < value.length;) {
-    const to = from + length;
-    const cutsPair = to < value.length && /[\uD800-\uDBFF]/.test(value.charAt(to - 1));
-    const piece = value.slice(from, cutsPair ? to - 1 : to);
-    pieces.push(piece);
-    from += piece.length;
-  }
-  return pieces;
 }
 
 let keyring: Promise<Keyring> | undefined;

@@ -22,8 +22,6 @@ export interface OAuthOptions {
   readonly grant?: Grant | undefined;
   /** Whether tokens are bound to a key (DPoP). Default: only if the MCP server requires it. */
   readonly dpop?: boolean | undefined;
-  /** How many authorizations one request may trigger before it fails. Default: 3. */
-  readonly maxStepUps?: number | undefined;
   /** Whether metadata and endpoints may be at private addresses. Default: false. */
   readonly allowPrivateNetwork?: boolean | undefined;
   /** Makes the requests instead of the built-in guarded fetch. Private addresses are then not blocked. */

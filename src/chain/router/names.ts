@@ -33,7 +33,8 @@ export interface Route {
 
 /** Clients put a prefix of their own before a name, so names are shorter than the APIs require. */
 export const MAX_NAME_LENGTH = 48;
-export const DEFAULT_SEPARATOR = "_";
+/** Model APIs accept only letters, digits, _ and - in names, and words of names are mostly joined by _. */
+export const SEPARATOR = "_";
 
 /** The forms in which a name can be shown. A salt above 0 gives a different form, in case the first is taken. */
 export interface NameForms {
@@ -44,41 +45,31 @@ export interface NameForms {
 }
 
 /** The name itself if it is valid and short enough. Otherwise a valid name that ends with a checksum of the name. */
-export function validName(name: string, maxLength: number = MAX_NAME_LENGTH, salt = 0): string {
-  if (salt === 0 && name.length <= maxLength && VALID_NAME.test(name)) return name;
-  return withChecksum(name, `${salt} ${name}`, maxLength);
+export function validName(name: string, salt = 0): string {
+  if (salt === 0 && name.length <= MAX_NAME_LENGTH && VALID_NAME.test(name)) return name;
+  return withChecksum(name, `${salt} ${name}`);
 }
 
 /** A valid name that begins like `name` and ends with a checksum of `summed`. */
-export function withChecksum(name: string, summed: string, maxLength: number = MAX_NAME_LENGTH): string {
+export function withChecksum(name: string, summed: string): string {
   const suffix = `-${checksum(summed)}`;
-  return (cleanName(name) || "unnamed").slice(0, maxLength - suffix.length) + suffix;
-}
-
-export interface NameRules {
-  readonly separator: string;
-  /** The most characters of a shown name. */
-  readonly maxLength: number;
+  return (cleanName(name) || "unnamed").slice(0, MAX_NAME_LENGTH - suffix.length) + suffix;
 }
 
 /**
  * With the labels `a` and `a_b`, the tool `b_c` of `a` and the tool `c` of `a_b` would both be `a_b_c`. The name belongs
  * to the longer label; the other gets a checksum, even if the upstream with the longer label is not there.
  */
-function toolNameForms(
-  labels: readonly Label[],
-  { separator, maxLength }: NameRules,
-  others: readonly Label[] = [],
-): NameForms {
-  const prefixes = [...labels, ...others].map(({ name }) => name + separator);
+function toolNameForms(labels: readonly Label[], others: readonly Label[] = []): NameForms {
+  const prefixes = [...labels, ...others].map(({ name }) => name + SEPARATOR);
   return {
-    plain: (name, salt) => validName(name, maxLength, salt),
+    plain: (name, salt) => validName(name, salt),
     labelled: (upstream, name, salt) => {
       const prefix = prefixes[upstream] ?? "";
       const whole = prefix + name;
       const isOthers = prefixes.some((other) => other.length > prefix.length && whole.startsWith(other));
-      if (salt === 0 && !isOthers && whole.length <= maxLength && VALID_NAME.test(whole)) return whole;
-      return withChecksum(whole, `${salt} ${prefix} ${name}`, maxLength);
+      if (salt === 0 && !isOthers && whole.length <= MAX_NAME_LENGTH && VALID_NAME.test(whole)) return whole;
+      return withChecksum(whole, `${salt} ${prefix} ${name}`);
     },
   };
 }
@@ -194,7 +185,7 @@ const MAX_KEPT = 100;
 const FRESH_MS = 1_000;
 
 /** How the names of tools and prompts are shown, for all views of a router. */
-export interface Naming extends NameRules {
+export interface Naming {
   readonly shownNames: ShownNames;
   /** The labels of all upstreams of the gateway, by name. A view may have only some of them. */
   readonly labels: ReadonlyMap<string, Label>;
@@ -238,7 +229,7 @@ export class NameIndex {
     const own = new Set(upstreams.map(({ name }) => name));
     this.#hidden = [...(naming?.labels ?? [])].filter(([name]) => !own.has(name));
     const others = this.#hidden.map(([, label]) => label);
-    this.#forms = naming === undefined ? uriForms(labels) : toolNameForms(labels, naming, others);
+    this.#forms = naming === undefined ? uriForms(labels) : toolNameForms(labels, others);
     this.#lists = upstreams.map(() => undefined);
   }
 
@@ -357,7 +348,7 @@ export class NameIndex {
 
   /** Splits a name into label and rest, whether or not the upstream has it. */
   parseLabel(text: string): Route | undefined {
-    return this.#split(text, this.#named?.separator ?? ".");
+    return this.#split(text, this.#named === undefined ? "." : SEPARATOR);
   }
 
   /** The longest label counts. */
@@ -430,7 +421,7 @@ export class NameIndex {
       for (const name of names) reserved.set(this.#forms.labelled(index, name, 0), index);
     }
     for (const [upstream, label] of this.#hidden) {
-      const form = toolNameForms([label], named);
+      const form = toolNameForms([label]);
       for (const name of named.shownNames.ownNames(named.kind, upstream)) reserved.set(form.labelled(0, name, 0), -1);
     }
     return new NameTable(lists, {

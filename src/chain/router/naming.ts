@@ -1,14 +1,13 @@
 // The options of a gateway that say how the names of tools and prompts are shown, and their checks.
 
 import type { Caller, Handler } from "../../core/handler.ts";
-import { choice, documented, field, func, mapOf, number, refine, string, type OptionsOf } from "../../core/fields.ts";
+import { choice, documented, field, func, mapOf, refine, string, type OptionsOf } from "../../core/fields.ts";
 import { checkOptions, kindOf } from "../../core/options.ts";
-import { DEFAULT_SEPARATOR, MAX_NAME_LENGTH, type Naming, type NamesOption } from "./names.ts";
+import { MAX_NAME_LENGTH, SEPARATOR, type Naming, type NamesOption } from "./names.ts";
 import { createLabels, MAX_LABEL_LENGTH } from "./labels.ts";
 import { ShownNames } from "./shown-names.ts";
 
 const NAMES_OPTIONS: readonly NamesOption[] = ["when-needed", "always"];
-export const SEPARATOR: RegExp = /^[_-]{1,4}$/;
 export const PREFIX: RegExp = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_LABEL_LENGTH}}$`);
 
 export const UPSTREAM_NAMING = {
@@ -25,16 +24,6 @@ export const NAMING = {
   names: choice(
     "When to put the server in front of the names of tools, resources and prompts (notes_search). when-needed: only for a name that several servers have. always: for every name.",
     NAMES_OPTIONS,
-  ),
-  separator: field(
-    "What stands between the server and the name of a tool or prompt. Default: _.",
-    { type: "string" },
-    "one to four of the characters _ and -",
-    (value): value is string => typeof value === "string" && SEPARATOR.test(value),
-  ),
-  maxNameLength: number(
-    "The most characters of the name of a tool or prompt; longer names are cut. Default: 48.",
-    [32, 64],
   ),
   upstreams: mapOf("How the names of single upstreams are shown, by the names of the upstreams.", UPSTREAM_NAMING),
   rememberNames: field(
@@ -81,17 +70,16 @@ export function createNaming(
   names: readonly string[],
   options: NamingOptions & { readonly shownNames?: ShownNames | undefined },
 ): Naming {
-  const { separator = DEFAULT_SEPARATOR, maxNameLength: maxLength = MAX_NAME_LENGTH, onWarning = warn } = options;
-  const { shownNames = new ShownNames() } = options;
+  const { onWarning = warn, shownNames = new ShownNames() } = options;
   const own = new Map(Object.entries(options.upstreams ?? {}));
   for (const name of names) {
     const { names: when = options.names ?? "when-needed", prefix } = own.get(name) ?? {};
     // If one of these changes, names that were shown before are made anew.
-    shownNames.use(name, JSON.stringify([when, separator, maxLength, prefix]));
+    shownNames.use(name, JSON.stringify([when, SEPARATOR, MAX_NAME_LENGTH, prefix]));
   }
   const labels = createLabels(names, prefixesIn(names, options));
   const byName = names.map((name, index) => [name, labels[index] ?? { name: "", scheme: "" }] as const);
-  return { separator, maxLength, shownNames, onWarning, labels: new Map(byName) };
+  return { shownNames, onWarning, labels: new Map(byName) };
 }
 
 function warn(upstream: string, message: string): void {

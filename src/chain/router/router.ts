@@ -16,7 +16,7 @@ import { asPrivate } from "../result-items.ts";
 import { call, complete, findItem, read, send } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
-import type { Naming, RoutedUpstream } from "./names.ts";
+import { SEPARATOR, type RoutedUpstream } from "./names.ts";
 import { createNaming, type GatewayPart, type NamingOptions, type SelectPart } from "./naming.ts";
 import type { ShownNames } from "./shown-names.ts";
 import { listen } from "./subscriptions.ts";
@@ -57,7 +57,7 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     if (part !== undefined) parts.set(part.key, views);
     let view = views.get(principal);
     if (view === undefined) {
-      view = new View(part === undefined ? routed : selectUpstreams(routed, part, naming), naming);
+      view = new View(part === undefined ? routed : selectUpstreams(routed, part), naming);
       views.set(principal, view);
     }
     return view;
@@ -96,14 +96,10 @@ function isRunning(upstream: Handler & { status?(): unknown }): boolean {
 }
 
 /** The upstreams of a part. Nothing in a view can reach the others. */
-function selectUpstreams(
-  routed: readonly RoutedUpstream[],
-  { handlerOf }: GatewayPart,
-  { separator }: Naming,
-): readonly RoutedUpstream[] {
+function selectUpstreams(routed: readonly RoutedUpstream[], { handlerOf }: GatewayPart): readonly RoutedUpstream[] {
   const selected = routed.flatMap((upstream) => {
     const { name, label } = upstream;
-    const handler = handlerOf(name, upstream.handler, (own) => `${label.name}${separator}${own}`);
+    const handler = handlerOf(name, upstream.handler, (own) => `${label.name}${SEPARATOR}${own}`);
     return handler === undefined ? [] : [{ ...upstream, handler }];
   });
   return selected.map((upstream, index) => ({ ...upstream, index }));

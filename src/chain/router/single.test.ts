@@ -149,15 +149,15 @@ describe("a single upstream", () => {
 describe("the options of names", () => {
   const server = () => createServer({ name: "s", version: "1" }).tool("search", {}, () => "found");
 
-  it("set the separator, the length, and the prefix of single upstreams", async () => {
+  it("set the prefix of single upstreams", async () => {
     const gateway = chain().to(
       { notes: server(), mail: server(), web: createServer({ name: "w", version: "1" }).tool("fetch", {}, () => "") },
-      { separator: "__", maxNameLength: 64, upstreams: { mail: { prefix: "m" }, web: { names: "always" } } },
+      { upstreams: { mail: { prefix: "m" }, web: { names: "always" } } },
     );
     const client = await connect(gateway);
     const names = (await client.listTools()).tools.map(({ name }) => name);
-    expect(names).toEqual(["notes__search", "m__search", "web__fetch"]);
-    expect((await client.callTool("m__search")).content).toMatchObject([{ text: "found" }]);
+    expect(names).toEqual(["notes_search", "m_search", "web_fetch"]);
+    expect((await client.callTool("m_search")).content).toMatchObject([{ text: "found" }]);
     await client.close();
     await gateway.close();
   });
@@ -171,9 +171,6 @@ describe("the options of names", () => {
 
   it.each([
     [{ names: "never" }, '`names` must be "when-needed" or "always", not "never"'],
-    [{ separator: "." }, "`separator` must be one to four of the characters _ and -"],
-    [{ separator: "" }, "`separator` must be one to four of the characters _ and -"],
-    [{ maxNameLength: 65 }, "`maxNameLength` must be a whole number from 32 to 64"],
     [{ upstreams: { note: {} } }, "no option `upstreams.note`; did you mean `notes`?"],
     [{ upstreams: { notes: { prefx: "a" } } }, "no option `upstreams.notes.prefx`; did you mean `prefix`?"],
     [{ upstreams: { notes: { names: 1 } } }, '`upstreams.notes.names` must be "when-needed" or "always"'],

@@ -197,9 +197,9 @@ class OwnNames {
 
   /** The name that callers see. */
   shown(name: string): string {
-    const { maxLength, shownNames } = this.#naming;
+    const { shownNames } = this.#naming;
     const before = this.#upstream === undefined ? undefined : shownNames.shown(this.#kind, this.#upstream, name);
-    return before ?? validName(name, maxLength);
+    return before ?? validName(name);
   }
 
   #learn(name: string, shown: string): void {

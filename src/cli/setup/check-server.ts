@@ -6,7 +6,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { NoSignInError } from "../../auth/oauth/errors.ts";
 import { nameMatcher } from "../../chain/transforms/name-rules.ts";
-import { DEFAULT_SEPARATOR } from "../../chain/router/names.ts";
+import { SEPARATOR } from "../../chain/router/names.ts";
 import type { Client } from "../../client/client.ts";
 import type { Command } from "../../client/command.ts";
 import { connect, type ConnectOptions, type Target } from "../../client/connect.ts";
@@ -353,11 +353,10 @@ export function checkSharedPatterns(
 ): Check[] {
   // A pattern may be for a server that is disabled, or cannot be listed now.
   const isComplete = [...config.upstreams.keys()].every((name) => tools.has(name)) && config.disabled.length === 0;
-  const separator = config.naming.separator ?? DEFAULT_SEPARATOR;
   const shown = new Map(
     [...config.upstreams.values()].map((entry) => {
       const { forms, isKnown } = walk(entry.use, asForms(tools.get(entry.name) ?? []), () => "");
-      const label = (name: string): string => `${entry.naming.prefix ?? entry.name}${separator}${name}`;
+      const label = (name: string): string => `${entry.naming.prefix ?? entry.name}${SEPARATOR}${name}`;
       const labelled = forms.map((names) => new Set([...names].flatMap((name) => [name, label(name)])));
       return [entry.name, isKnown && tools.has(entry.name) ? labelled : undefined];
     }),

@@ -366,12 +366,15 @@ describe("a parked call", () => {
     }
   });
 
-  it("counts toward the limits", async () => {
-    const { call } = await setUp({ asking }, { maxParkedPerCaller: 2 });
+  it.each([
+    [{}, 100],
+    [{ maxParked: 2 }, 2],
+  ])("counts toward the limits: %j", async (limits, max) => {
+    const { call } = await setUp({ asking }, limits);
     const first = await call("asking");
-    await call("asking");
-    const third = await call("asking");
-    expect(third.error?.data?.["kind"]).toBe("rate_limited");
+    for (let waiting = 1; waiting < max; waiting += 1) await call("asking");
+    const refused = await call("asking");
+    expect(refused.error?.data?.["kind"]).toBe("rate_limited");
     const finished = await call("asking", {
       requestState: first.result!.requestState,
       inputResponses: { who: accept("Ada") },

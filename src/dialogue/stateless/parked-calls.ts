@@ -23,12 +23,13 @@ export interface ParkedCallsOptions {
   readonly ttlMs?: number | undefined;
   /** How many calls may be parked at once. */
   readonly maxParked?: number | undefined;
-  /** How many calls of one principal may be parked at once. */
-  readonly maxParkedPerCaller?: number | undefined;
 }
 
 /** Loaded on first use, since most calls ask for nothing. One import for all calls, so that they stay in order. */
 let loading: Promise<typeof import("./parked-call.ts")> | undefined;
+
+/** How many calls of one principal may be parked, or a tenth of `maxParked` if that is more: others need places too. */
+const MAX_PARKED_PER_CALLER = 100;
 
 /** How many times one call may ask for input, so that a client that never answers is not asked forever. */
 const MAX_ROUNDS = 100;
@@ -52,7 +53,7 @@ export class ParkedCalls {
     this.#seal = createSeal(options.sealKey);
     this.#ttlMs = options.ttlMs ?? 600_000;
     this.#max = options.maxParked ?? 1_000;
-    this.#maxPerCaller = options.maxParkedPerCaller ?? 100;
+    this.#maxPerCaller = Math.max(MAX_PARKED_PER_CALLER, this.#max / 10);
   }
 
   get isEmpty(): boolean {

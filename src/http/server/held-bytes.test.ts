@@ -8,7 +8,7 @@ import { WAIT_MS } from "../../../test/support/waiting.ts";
 import type { Handler } from "../../core/handler.ts";
 import { META } from "../../protocol/model/base.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import type { HttpLimits } from "./options.ts";
+import type { FixedLimits, HttpLimits } from "./options.ts";
 import type { HttpRouter } from "./router.ts";
 import { createFront } from "./mount.ts";
 import { IS_LONG, sampleOf } from "../../../test/support/thoroughness.ts";
@@ -21,13 +21,13 @@ interface Started extends NodeHttpServer {
   readonly router: HttpRouter;
 }
 
-async function start(limits: Partial<HttpLimits>): Promise<Started> {
+async function start(fixed: Partial<FixedLimits>, limits: Partial<HttpLimits> = {}): Promise<Started> {
   const handler: Handler = async ({ params }, context) => {
     if (params["name"] === "stream") context.notify({ method: "notifications/progress", params: { progress: 1 } });
     const text = params["name"] === "short" ? "short" : LONG;
     return { resultType: "complete", content: [{ type: "text", text }] };
   };
-  const router = createFront(handler, { limits });
+  const router = createFront(handler, { limits }, undefined, fixed);
   const server = await nodeHttpServer((request) => router.handle(request));
   return { ...server, router };
 }
@@ -100,7 +100,7 @@ describe("answers that are not read", () => {
 
 describe("bodies that do not end", () => {
   it("are held within the limit", async () => {
-    const started = await start({ heldBytes: 10 * MIB, messageBytes: 4 * MIB });
+    const started = await start({ heldBytes: 10 * MIB }, { messageBytes: 4 * MIB });
     const { router, open } = started;
     const part = "x".repeat(3 * MIB);
     const clients: RawHttp[] = [];
@@ -119,7 +119,7 @@ describe("bodies that do not end", () => {
   });
 
   it("are as many as requests, and the oldest is given up for the next", async () => {
-    const started = await start({ requests: 2 });
+    const started = await start({}, { requests: 2 });
     const { open } = started;
     const [first, second, third] = [await open(), await open(), await open()];
     for (const client of [first, second]) {

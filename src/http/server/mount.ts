@@ -10,7 +10,7 @@ import { checkIdentity } from "./admission.ts";
 import { createGuard } from "./guard.ts";
 import type { HostInfo } from "./http-request.ts";
 import { HttpRouter } from "./router.ts";
-import type { HttpRouterOptions } from "./options.ts";
+import type { FixedLimits, HttpRouterOptions } from "./options.ts";
 
 /** Options of `nodeHandler()` and `fetchHandler()`. */
 export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
@@ -120,8 +120,13 @@ function describe(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value) : Array.isArray(value) ? "an array" : errorMessage(value);
 }
 
-/** `host` is the address that `serve` listens on; undefined if another server listens. */
-export function createFront(handler: Handler, options: MountOptions, host?: string): HttpRouter {
+/** `host` is the address that `serve` listens on; undefined if another server listens. Only tests set `fixed`. */
+export function createFront(
+  handler: Handler,
+  options: MountOptions,
+  host?: string,
+  fixed?: Partial<FixedLimits>,
+): HttpRouter {
   if (typeof handler !== "function") {
     if (isUnfinishedChain(handler)) throw new TypeError(NO_UPSTREAM);
     throw new TypeError("Expected a server or a handler, a function (request, context) => Promise<Result>");
@@ -135,9 +140,10 @@ export function createFront(handler: Handler, options: MountOptions, host?: stri
   }
   const authenticator = auth === undefined || auth === false ? undefined : { auth };
   const gateway = handler as Handler & { metrics?: () => string | undefined };
-  return new HttpRouter(handler, createGuard({ host, allowedHosts, allowedOrigins }), {
+  const routing = {
     ...(typeof gateway.metrics === "function" && { metrics: () => gateway.metrics?.() }),
     ...defined(rest),
     ...authenticator,
-  });
+  };
+  return new HttpRouter(handler, createGuard({ host, allowedHosts, allowedOrigins }), routing, fixed);
 }

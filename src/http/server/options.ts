@@ -36,6 +36,14 @@ export interface HttpLimits extends Limits {
   readonly requests: number;
   /** `subscriptions/listen` requests open at once. */
   readonly listens: number;
+  /** A stream that is silent for this long gets a comment, so that proxies keep it open. */
+  readonly keepAliveMs: number;
+  /** Bytes kept in total for clients that resume a stream. */
+  readonly replayBytes: number;
+}
+
+/** Limits that no machine or network needs otherwise, so they are not options. Tests set them. */
+export interface FixedLimits {
   /** Unread bytes above which a slow client is disconnected at once. */
   readonly unreadBytes: number;
   /** Unread bytes above which a slow client is disconnected after `lingeringMs`. */
@@ -48,12 +56,8 @@ export interface HttpLimits extends Limits {
    * gets a 503.
    */
   readonly heldBytes: number;
-  /** A stream that is silent for this long gets a comment, so that proxies keep it open. */
-  readonly keepAliveMs: number;
   /** How long a response head is delayed in case a single JSON body is enough. After that, a stream is opened. */
   readonly silenceMs: number;
-  /** Bytes kept in total for clients that resume a stream. */
-  readonly replayBytes: number;
   /** Events kept per stream for clients that resume it. */
   readonly replayEvents: number;
 }
@@ -68,24 +72,38 @@ const HTTP_LIMITS: HttpLimits = {
   sessionDisconnectedMs: 60_000,
   requests: 1_024,
   listens: 10_000,
+  keepAliveMs: 15_000,
+  replayBytes: 64 * 1024 * 1024,
+};
+
+const FIXED_LIMITS: FixedLimits = {
+  // More than a client that reads leaves unread between two events, even if the network is slow for a moment.
   unreadBytes: 8 * 1024 * 1024,
+  // Less than this costs little memory, and a client that reads at all needs less than ten seconds for it.
   lingeringBytes: 1024 * 1024,
   lingeringMs: 10_000,
+  // Four messages of the default length; little for a machine that serves thousands of clients.
   heldBytes: 256 * 1024 * 1024,
-  keepAliveMs: 15_000,
+  // Less than any proxy waits for a response head; most calls are over by then, and get a JSON body.
   silenceMs: 5_000,
-  replayBytes: 64 * 1024 * 1024,
+  // `replayBytes` limits the memory. This keeps many small events of one stream from using all of it.
   replayEvents: 1_000,
 };
 
 /** Adds the defaults to the given limits. Throws a TypeError for an unknown name, or a value that is not above 0. */
-export function httpLimits(given: Optional<HttpLimits> = {}): HttpLimits {
+export function httpLimits(
+  given: Optional<HttpLimits> = {},
+  fixed: Partial<FixedLimits> = {},
+): HttpLimits & FixedLimits {
   checkOptions("The HTTP server", given, HTTP_LIMITS, "limits.");
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   for (const [name, value] of set) {
     if (typeof value !== "number" || !(value > 0)) throw new TypeError(`limits.${name} must be a number above 0`);
   }
-  return { ...HTTP_LIMITS, ...Object.fromEntries(set) };
+  const limits = { ...HTTP_LIMITS, ...(Object.fromEntries(set) as Partial<HttpLimits>) };
+  // A message of the greatest length must fit, or its client would be disconnected.
+  const heldBytes = Math.max(FIXED_LIMITS.heldBytes, 2 * limits.messageBytes);
+  return { ...limits, ...FIXED_LIMITS, heldBytes, ...fixed };
 }
 
 export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {

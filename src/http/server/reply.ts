@@ -11,7 +11,7 @@ import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse } from "../../jsonrpc/message.ts";
 import type { ErrorBody, Id, Message, ResponseMessage } from "../../jsonrpc/message.ts";
 import type { HttpRequest, StreamSink, UnsentResponse } from "./http-request.ts";
-import type { HttpLimits } from "./options.ts";
+import type { FixedLimits, HttpLimits } from "./options.ts";
 
 // Writes server-sent events, and disconnects clients that read too slowly, so that unread data cannot fill the memory.
 // It has no timer, so `tick` must be called about once a second.
@@ -25,15 +25,8 @@ export interface SseEvent {
   readonly data?: string;
 }
 
-export interface StreamLimits {
-  /** A client is disconnected at once if more than this is unread when the next event is sent. */
-  readonly unreadBytes: number;
-  /** A client is disconnected if more than `lingeringBytes` stay unread for `lingeringMs`. */
-  readonly lingeringBytes: number;
-  readonly lingeringMs: number;
-  /** A comment is sent after this much silence. */
-  readonly keepAliveMs: number;
-}
+export type StreamLimits = Pick<FixedLimits, "unreadBytes" | "lingeringBytes" | "lingeringMs"> &
+  Pick<HttpLimits, "keepAliveMs">;
 
 const COMMENT = ":\n\n";
 
@@ -212,11 +205,11 @@ const TICK_MS = 1_000;
  */
 export class ReplyTimers {
   readonly budget: ByteBudget;
-  readonly limits: HttpLimits;
+  readonly limits: HttpLimits & FixedLimits;
   readonly pending: SharedTimer<Reply>;
   readonly #streams: SharedTimer<SseWriter>;
 
-  constructor(limits: HttpLimits) {
+  constructor(limits: HttpLimits & FixedLimits) {
     this.limits = limits;
     this.budget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: limits.heldBytes });
     this.#streams = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
@@ -282,7 +275,7 @@ export class Reply {
     return this.#timers.limits;
   }
 
-  /** Calls the listener once if nothing has been sent for `limits.silenceMs`. */
+  /** Calls the listener once if nothing has been sent for `silenceMs`. */
   watchSilence(listener: SilenceListener): void {
     this.#silenceListener = listener;
     this.#timers.pending.add(this);

@@ -21,7 +21,7 @@ import {
 import { McpEndpoint } from "./endpoint.ts";
 import { StatelessEndpoint, withoutState } from "./stateless.ts";
 import type { LegacySse } from "./legacy-sse.ts";
-import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
+import { httpLimits, type FixedLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
 import { SessionIds } from "./session.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
 import { loadCompat } from "../../protocol/compat.ts";
@@ -63,7 +63,7 @@ export class HttpRouter {
   readonly #metrics: HttpRouterOptions["metrics"];
   #closing: Promise<void> | undefined;
 
-  constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}) {
+  constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}, fixed?: Partial<FixedLimits>) {
     const {
       path = "/mcp",
       stateless = false,
@@ -87,7 +87,7 @@ export class HttpRouter {
       throw new TypeError("legacySse needs sessions: leave it out, or leave out `stateless`");
     }
     if (!path.startsWith("/")) throw new TypeError(`path must begin with a slash; got ${path}`);
-    const limits = httpLimits(options.limits);
+    const limits = httpLimits(options.limits, fixed);
     // Without authentication, all callers are one principal.
     const limit = (max: number): FairLimit => new FairLimit(max, auth === undefined ? max : undefined);
     this.#requests = new RequestLimiter(() => limit(limits.requests), limit(limits.heldBytes));

@@ -4,6 +4,8 @@
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
+import { createFront } from "../../../src/http/server/mount.ts";
+import { WebHttpRequest } from "../../../src/http/server/web-request.ts";
 import { fetchHandler, nodeHandler } from "../../../src/http.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
@@ -168,11 +170,13 @@ describe("fetchHandler alone", () => {
 
   it("cuts off a client that does not read", async () => {
     const fixture = new Fixture();
-    const fetch = closeAfterTest(fetchHandler(fixture.handler, { limits: { unreadBytes: 64 * 1024 } }));
+    const router = closeAfterTest(createFront(fixture.handler, {}, undefined, { unreadBytes: 64 * 1024 }));
     const uri = `heavy://${"x".repeat(1_000)}`;
     const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
     const request = client.build(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
-    const response = await fetch(post(request.body, request.headers as Record<string, string>));
+    const sent = new WebHttpRequest(post(request.body, request.headers as Record<string, string>));
+    router.handle(sent);
+    const response = await sent.response;
     const { signal } = await fixture.subscribed(0);
     for (let n = 0; n < 200 && !signal.aborted; n += 1) fixture.server.resourceUpdated(uri);
     expect(signal.aborted).toBe(true);

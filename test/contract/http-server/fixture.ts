@@ -4,6 +4,10 @@
 import { afterEach } from "vitest";
 import { z } from "zod";
 import type { Context } from "../../../src/core/handler.ts";
+import type { HttpRequest } from "../../../src/http/server/http-request.ts";
+import { listen } from "../../../src/http/server/listener.ts";
+import { createFront } from "../../../src/http/server/mount.ts";
+import type { FixedLimits, HttpLimits } from "../../../src/http/server/options.ts";
 import { createServer, type Server, type ToolContext } from "../../../src/server/index.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../../src/serve.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
@@ -134,10 +138,28 @@ afterEach(async () => {
   for (const thing of open.splice(0).toReversed()) await thing.close();
 });
 
-export interface StartedServer {
+export interface TestedServer {
   readonly fixture: Fixture;
   readonly peer: HttpPeer;
+}
+
+export interface StartedServer extends TestedServer {
   readonly front: Serving;
+}
+
+/** Serves a new fixture with other values for limits that are not options, on a free port, with a peer for it. */
+export async function startLimited(
+  fixed: Partial<FixedLimits>,
+  limits: Partial<HttpLimits> = {},
+): Promise<TestedServer> {
+  const fixture = new Fixture();
+  const router = createFront(fixture.handler, { limits }, "127.0.0.1", fixed);
+  const onRequest = (request: HttpRequest): void => router.handle(request);
+  const listener = await listen({ host: "127.0.0.1", port: 0, limits: router.limits, onRequest });
+  closeAfterTest({ close: () => listener.close(0) });
+  closeAfterTest(router);
+  const peer = closeAfterTest(new HttpPeer(`${listener.url}${router.path}`));
+  return { fixture, peer };
 }
 
 /** Serves a new fixture, or the given handler, on a free port, with a peer for it. */

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Json } from "../../support/http/http-peer.ts";
-import { startServer } from "./fixture.ts";
+import { startServer, startLimited } from "./fixture.ts";
 import { startCall, received, STEPS, allAfter } from "./stepped-call.ts";
 
 const LATEST = NEWEST_SESSION.name;
@@ -39,7 +39,7 @@ describe("a broken stream", () => {
   });
 
   it("is kept up to replayEvents: a client that misses events gets 400, or the answer", async () => {
-    const started = await startServer({ http: { limits: { replayEvents: 5 } } });
+    const started = await startLimited({ replayEvents: 5 });
     const client = await SessionClient.open(started.peer, LATEST);
     const { reply, go } = await startCall(started, client, "k", 1);
     reply.hangUp();

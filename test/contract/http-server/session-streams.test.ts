@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { Json, Reply } from "../../support/http/http-peer.ts";
-import { startServer, textOf } from "./fixture.ts";
+import { startServer, textOf, startLimited } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const NEWER = REVISIONS.filter(({ style }) => style === "session")
@@ -48,7 +48,7 @@ describe("an answer in a session", () => {
   });
 
   it("is a stream after silenceMs", async () => {
-    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 20 } } });
+    const { fixture, peer } = await startLimited({ silenceMs: 20 });
     const client = await SessionClient.open(peer, LATEST);
     const reply = await client.call(1, "hold", { key: "k" });
     expect(reply.isStream).toBe(true);
@@ -58,7 +58,7 @@ describe("an answer in a session", () => {
   });
 
   it("is a stream with comments while nothing happens", async () => {
-    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 10, keepAliveMs: 20 } } });
+    const { fixture, peer } = await startLimited({ silenceMs: 10 }, { keepAliveMs: 20 });
     const client = await SessionClient.open(peer, LATEST);
     const reply = await client.call(1, "hold", { key: "k" });
     await reply.untilComments(3);
@@ -277,7 +277,7 @@ describe("several GET streams", () => {
 
 describe("a client that hangs up before the head", () => {
   it("does not get a stream after the silence", async () => {
-    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 20 } } });
+    const { fixture, peer } = await startLimited({ silenceMs: 20 });
     const client = await SessionClient.open(peer, LATEST);
     const headers = { "mcp-session-id": client.session };
     const started = peer.begin({ jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) }, headers);

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { StatelessClient, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Json } from "../../support/http/http-peer.ts";
-import { startServer, textOf, type StartedServer } from "./fixture.ts";
+import { textOf, type TestedServer, startLimited } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 /** A long URI makes notifications large, so that a few of them fill the buffers of the kernel. */
@@ -14,7 +14,7 @@ const HEAVY = `heavy://${"x".repeat(32 * 1024)}`;
 const MAX_MESSAGES = 800;
 /** Sent at a time: far below the limit, so that a client that reads never exceeds it. */
 const BATCH = 10;
-const SMALL = { http: { limits: { unreadBytes: 1024 * 1024, replayBytes: 1024 * 1024 } } } as const;
+const SMALL = [{ unreadBytes: 1024 * 1024 }, { replayBytes: 1024 * 1024 }] as const;
 
 /** A call of another client, which must be answered. */
 async function echo(peer: HttpPeer, n: number): Promise<void> {
@@ -27,7 +27,7 @@ async function echo(peer: HttpPeer, n: number): Promise<void> {
 
 /** Sends until `isOver`, with a call of another client after each batch; returns the number of messages. */
 async function flood(
-  { peer }: StartedServer,
+  { peer }: TestedServer,
   send: (n: number) => void,
   isOver: () => boolean,
   afterBatch?: (sent: number) => Promise<unknown>,
@@ -43,7 +43,7 @@ async function flood(
 
 describe("a client that does not read", () => {
   it("loses its subscription, and another subscriber gets everything", async () => {
-    const started = await startServer(SMALL);
+    const started = await startLimited(...SMALL);
     const params = { notifications: { resourceSubscriptions: [HEAVY] } };
     const made = new StatelessClient(started.peer).build("stalled", "subscriptions/listen", params);
     const stalled = await started.peer.send({ ...made, paused: true });
@@ -67,7 +67,7 @@ describe("a client that does not read", () => {
   });
 
   it("loses its GET stream, and its session can open another", async () => {
-    const started = await startServer(SMALL);
+    const started = await startLimited(...SMALL);
     const client = await SessionClient.open(started.peer, LATEST);
     await started.fixture.subscribed(0);
     await client.request("resources/subscribe", { uri: HEAVY });
@@ -92,7 +92,7 @@ describe("a client that does not read", () => {
   });
 
   it("loses its call if it is stateless", async () => {
-    const started = await startServer(SMALL);
+    const started = await startLimited(...SMALL);
     const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
     const sending = started.peer.send({
       ...new StatelessClient(started.peer).build(1, "tools/call", params),
@@ -112,7 +112,7 @@ describe("a client that does not read", () => {
   });
 
   it("keeps its call in a session, within the limits", async () => {
-    const started = await startServer(SMALL);
+    const started = await startLimited(...SMALL);
     const client = await SessionClient.open(started.peer, LATEST);
     const body: Json = { jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) };
     const sending = started.peer.send({ body, headers: { "mcp-session-id": client.session }, paused: true });
@@ -136,7 +136,7 @@ describe("a client that does not read", () => {
   });
 
   it("loses its legacy SSE session", async () => {
-    const started = await startServer(SMALL);
+    const started = await startLimited(...SMALL);
     const client = await LegacySseClient.open(started.peer);
     await client.handshake(LATEST);
     const { signal } = await started.fixture.subscribed(0);
@@ -154,8 +154,8 @@ describe("a client that does not read", () => {
   });
 
   it("is cut off earlier after lingeringMs, and a client that reads is not", async () => {
-    const limits = { unreadBytes: 64 * 1024 * 1024, lingeringBytes: 1024 * 1024, lingeringMs: 100, keepAliveMs: 50 };
-    const started = await startServer({ http: { limits } });
+    const fixed = { unreadBytes: 64 * 1024 * 1024, lingeringBytes: 1024 * 1024, lingeringMs: 100 };
+    const started = await startLimited(fixed, { keepAliveMs: 50 });
     const heavy = { notifications: { resourceSubscriptions: [HEAVY] } };
     const made = new StatelessClient(started.peer).build("slow", "subscriptions/listen", heavy);
     const slow = await started.peer.send({ ...made, paused: true });
@@ -182,7 +182,7 @@ describe("a client that reads", () => {
   it.each(["a session", "the stateless style"])(
     "gets an answer that is longer than unreadBytes, in %s",
     async (style) => {
-      const started = await startServer(SMALL);
+      const started = await startLimited(...SMALL);
       const client = await SessionClient.open(started.peer, LATEST);
       const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
       const call =
@@ -199,8 +199,7 @@ describe("a client that reads", () => {
   );
 
   it("gets the rest of a broken stream, even if it is longer than unreadBytes", async () => {
-    const limits = { unreadBytes: 1024 * 1024, replayBytes: 16 * 1024 * 1024 };
-    const started = await startServer({ http: { limits } });
+    const started = await startLimited({ unreadBytes: 1024 * 1024 }, { replayBytes: 16 * 1024 * 1024 });
     const client = await SessionClient.open(started.peer, LATEST);
     const call = client.call(1, "hold", { key: "k" });
     const context = await started.fixture.holding("k");

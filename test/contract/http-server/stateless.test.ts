@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { StatelessClient, SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Json } from "../../support/http/http-peer.ts";
-import { startServer, textOf } from "./fixture.ts";
+import { startServer, textOf, startLimited } from "./fixture.ts";
 
 const TAG = "io.modelcontextprotocol/subscriptionId";
 const NAMED = { "mcp-protocol-version": NEWEST.name };
@@ -38,7 +38,7 @@ describe("a stateless request", () => {
   });
 
   it("gets a stream after silenceMs, with comments", async () => {
-    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 10, keepAliveMs: 20 } } });
+    const { fixture, peer } = await startLimited({ silenceMs: 10 }, { keepAliveMs: 20 });
     const reply = await new StatelessClient(peer).post(1, "tools/call", { name: "hold", arguments: { key: "k" } });
     await reply.untilComments(2);
     fixture.release("k");

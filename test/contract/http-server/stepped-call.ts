@@ -3,7 +3,7 @@
 
 import type { SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Reply } from "../../support/http/http-peer.ts";
-import type { StartedServer } from "./fixture.ts";
+import type { TestedServer } from "./fixture.ts";
 
 export const STEPS = 12;
 
@@ -19,7 +19,7 @@ export const allAfter = (from: number): unknown[] => [
 
 /** Starts a call and waits until the client has received this many steps; `go` continues to a step. */
 export async function startCall(
-  { fixture }: StartedServer,
+  { fixture }: TestedServer,
   client: SessionClient,
   key: string,
   steps: number,

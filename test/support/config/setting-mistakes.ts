@@ -294,16 +294,4 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     "undetected",
     "1:93 error: callers.bob.token: the same token as callers.ada; give each caller its own",
   ],
-  [
-    "a separator that names may not contain",
-    '{"mcpServers": {"a": {"command": "x"}}, "separator": "."}',
-    "detected",
-    "1:54 error: separator: not a valid separator; write one to four of the characters _ and -",
-  ],
-  [
-    "names that are too long",
-    '{"mcpServers": {"a": {"command": "x"}}, "maxNameLength": 128}',
-    "detected",
-    "1:58 error: maxNameLength: expected a whole number from 32 to 64",
-  ],
 ];

@@ -95,8 +95,6 @@ export const GOOD: readonly GoodSample[] = [
   "name": "office",
   "instructions": "Notes and \${EMPTY:-more}; a literal $\${VAR}.",
   "names": "always",
-  "separator": "__",
-  "maxNameLength": 64,
   "mcpServers": {
     "notes": {
       "command": "./bin/notes", "args": [], "env": {}, "cwd": ".", "transport": "stdio", "inheritEnv": ["AWS_*"],
