@@ -8,9 +8,11 @@ import { afterAll, describe, expect, it } from "vitest";
 import { GATEWAY } from "../../src/chain/chain.ts";
 import { UPSTREAM } from "../../src/chain/upstream/options.ts";
 import { MIDDLEWARE } from "../../src/config/middleware.ts";
-import type { Fields } from "../../src/core/options.ts";
+import { objectSchema, type Fields, type OptionSchema } from "../../src/core/options.ts";
 import { SETTINGS } from "../../src/live/js/settings.ts";
-import { GUEST, LIVE } from "../../src/live/options.ts";
+import { CODE, GUEST, LIVE } from "../../src/live/options.ts";
+import { OPENAPI } from "../../src/openapi/options.ts";
+import { PROGRAMS } from "../../src/programs/options.ts";
 import { COMMANDS } from "../../src/cli/commands/index.ts";
 import { CLIENTS } from "../../src/config/clients.ts";
 import { EXIT } from "../../src/cli/command.ts";
@@ -104,12 +106,33 @@ describe("docs/reference/limits.md", () => {
     const wrong = rows.flatMap((row) => {
       const [, value = ""] = row;
       const [, file = "", name = ""] = /<!-- (\S+) (\w+) -->/.exec(row.join(" ")) ?? [];
-      const actual = file === "" ? "a source" : writtenNumber(name, readPage(file));
+      // Examples in doc comments are left out.
+      const actual = file === "" ? "a source" : writtenNumber(name, readPage(file).replaceAll(/^ \*.*$/gm, ""));
       return actual === amount(value) ? [] : [`${row.join(" | ")}: the source has ${actual}`];
     });
     expect(wrong).toEqual([]);
   });
+
+  it("has every number that declared options take", () => {
+    const page = readPage("docs/reference/limits.md");
+    const middleware = [...MIDDLEWARE.values()].map(({ definition }) => definition.options);
+    const numbers = [...middleware, GATEWAY, UPSTREAM, LIVE, CODE, PROGRAMS, OPENAPI].flatMap((fields: Fields) =>
+      numbersIn(objectSchema(fields)),
+    );
+    expect(numbers.length).toBeGreaterThan(40);
+    expect(numbers.filter((name) => !page.includes(`\`${name}\``) && !page.includes(`.${name}\``))).toEqual([]);
+  });
 });
+
+/** The names of the properties in a schema that are numbers. */
+function numbersIn({ properties = {}, anyOf = [] }: OptionSchema): string[] {
+  const inside = Object.entries(properties as Record<string, OptionSchema>).flatMap(([name, property]) => {
+    const choices = [property, ...((property["anyOf"] as OptionSchema[] | undefined) ?? [])];
+    const isNumber = choices.some(({ type }) => type === "integer" || type === "number");
+    return [...(isNumber ? [name] : []), ...numbersIn(property)];
+  });
+  return [...inside, ...(anyOf as OptionSchema[]).flatMap(numbersIn)];
+}
 
 describe("docs/concepts/revisions-and-styles.md", () => {
   it("has every revision with its style", () => {
