@@ -1,6 +1,7 @@
 // `chain`: puts middleware in front of upstreams. `to` takes one upstream, or several by name. A handler is used as it
-// is, and an object with `getMetadata` and `handleRequest` becomes one. A URL, a command or a transport is passed to `upstream()`. The router turns several upstreams into one handler.
-// It is loaded only if it is needed; a single upstream has no router.
+// is, and an object with `getMetadata` and `handleRequest` becomes one. A URL, a command or a transport is passed to
+// `upstream()`. The router turns several upstreams into one handler. It is loaded only if it is needed; a single
+// upstream has no router.
 
 import { type Context, type Handler, isUnfinishedChain, type Middleware } from "../core/handler.ts";
 import { boolean, field, func, refine, type OptionsOf } from "../core/fields.ts";

@@ -1,6 +1,6 @@
 // A gateway: middleware in front of upstreams, as one handler. Its methods list and replace the middleware and the
 // upstreams, return the status of the upstreams, and close everything. chain.ts creates the upstreams and combines
-// several into one handler.
+// several into one handler; driver.ts runs each request through the transforms and the middleware.
 
 import { abortable, attempt, deferred, onAbort, unref, within } from "../core/async.ts";
 import { copyContext } from "../core/cancel.ts";
