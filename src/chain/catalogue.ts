@@ -170,6 +170,13 @@ export function calledTool({ item }: Context): ToolFact | undefined {
   return item.facts;
 }
 
+let lastStart = 0;
+
+/** Where a version begins to count: each elsewhere, so that what replaces something has no version of that. */
+export function startVersion(): number {
+  return (lastStart += 2 ** 24);
+}
+
 /** What a router or a gateway knows about the names that its callers use. */
 export interface ItemSource {
   /** The item that a name leads to; one that is not known if nothing has the name. Never throws or rejects. */
@@ -192,8 +199,6 @@ const MAX_READS = 5;
 interface KnownList {
   /** By name. */
   readonly definitions: Map<string, Definition>;
-  /** The arrays that were learned, so that a list that has not changed costs nothing. */
-  learned: WeakSet<object>;
   readonly since: number;
   /** When it was last read to its end. */
   readAt: number;
@@ -247,8 +252,14 @@ export class Catalogue {
   /** Remembers a page of a list that this caller gets. `isWhole`: whether it is the whole list. */
   learn(kind: ListKind, page: Result, caller: Caller, isWhole: boolean): void {
     const list = this.#fresh(kind, caller);
-    if (isWhole && !list.learned.has(page[LISTS[kind].field] as object)) list.definitions.clear();
-    this.#learn(list, kind, page);
+    const items: unknown = page[LISTS[kind].field];
+    if (!Array.isArray(items)) return;
+    this.#learn(list, kind, items);
+    if (!isWhole || list.definitions.size === items.length) return;
+    // Something is no longer listed.
+    list.definitions.clear();
+    this.version += 1;
+    this.#learn(list, kind, items);
   }
 
   /** Reads the list of the caller again. A failure is ignored: what is known stays. */
@@ -270,7 +281,6 @@ export class Catalogue {
     if (known !== undefined && now - known.since < MAX_AGE_MS) return known;
     return (lists[kind] = {
       definitions: new Map(),
-      learned: new WeakSet(),
       since: now,
       readAt: -Infinity,
       reading: undefined,
@@ -278,16 +288,17 @@ export class Catalogue {
     });
   }
 
-  #learn(list: KnownList, kind: ListKind, page: Result): void {
-    const { field, key } = LISTS[kind];
-    const items: unknown = page[field];
-    if (!Array.isArray(items) || list.learned.has(items)) return;
-    list.learned.add(items);
-    this.version += 1;
-    for (const item of items as readonly unknown[]) {
+  #learn(list: KnownList, kind: ListKind, items: readonly unknown[]): void {
+    const { key } = LISTS[kind];
+    const { definitions } = list;
+    let isChanged = false;
+    for (const item of items) {
       const name = isObject(item) ? item[key] : undefined;
-      if (isObject(item) && typeof name === "string") list.definitions.set(name, item);
+      if (!isObject(item) || typeof name !== "string" || definitions.get(name) === item) continue;
+      definitions.set(name, item);
+      isChanged = true;
     }
+    if (isChanged) this.version += 1;
     for (const oldest of list.definitions.keys()) {
       if (list.definitions.size <= MAX_ITEMS) return;
       list.definitions.delete(oldest);
@@ -318,8 +329,8 @@ export class Catalogue {
     const pages: Result[] = [];
     for await (const { page } of walkPages(field, fetch)) pages.push(page);
     list.definitions.clear();
-    list.learned = new WeakSet();
-    for (const page of pages) this.#learn(list, kind, page);
+    this.version += 1;
+    for (const { [field]: items } of pages) if (Array.isArray(items)) this.#learn(list, kind, items);
   }
 }
 
@@ -330,7 +341,8 @@ let last: { readonly caller: Caller; readonly key: string } | undefined;
 export function viewKey(caller: Caller): string {
   if (last?.caller === caller) return last.key;
   const { key, principal, endpoint, part, scopes, claims } = caller;
-  if (principal === undefined && endpoint === undefined && part === undefined) return key;
+  const isPlain = principal === undefined && endpoint === undefined && part === undefined;
+  if (isPlain && scopes === undefined && claims === undefined) return key;
   // Keys of callers do not begin with a bracket.
   last = { caller, key: JSON.stringify([key, principal, endpoint, part, scopes, claims]) };
   return last.key;

@@ -19,7 +19,7 @@ import {
   type TransformView,
 } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
-import { createSegments, remember, type KnownItems, type Segment } from "./segments.ts";
+import { createSegments, keptList, remember, type KnownItems, type Segment } from "./segments.ts";
 import { capabilityOf, isNamedIn, isNotFoundKind, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
 import { asPrivate, LISTS_BY_METHOD, mapResultUris, type KindOfList } from "./result-items.ts";
 
@@ -194,15 +194,15 @@ export class Driver implements ItemSource {
     isFirstPage: boolean,
   ): readonly unknown[] | Promise<readonly unknown[]> {
     const isKept = !dependsOnCaller && !isLive;
-    const known = isKept ? lists.get(items) : undefined;
+    const known = isKept ? keptList(lists, kind, items, isFirstPage) : undefined;
     if (known !== undefined) return known;
     const shown = items.map((definition): unknown => {
       const name = isObject(definition) ? definition[key] : undefined;
       if (!isObject(definition) || typeof name !== "string") return definition;
-      const before = isKept ? definitions.get(definition) : undefined;
+      const before = isKept ? definitions[kind].get(definition) : undefined;
       if (before !== undefined) return before ?? undefined;
       const after = then(this.#outside(transforms, 0, Item.listed(kind, name, definition), context), definitionOf);
-      if (isKept) definitions.set(definition, (after as Definition | undefined) ?? null);
+      if (isKept) definitions[kind].set(definition, (after as Definition | undefined) ?? null);
       return after;
     });
     if (isFirstPage) {
@@ -216,7 +216,7 @@ export class Driver implements ItemSource {
     const finish = (all: readonly unknown[]): readonly unknown[] => {
       const isSame = all.length === items.length && all.every((definition, at) => definition === items[at]);
       const page = isSame ? items : all.filter((definition) => definition !== undefined);
-      if (isKept) lists.set(items, page);
+      if (isKept) lists.set(items, { kind, isFirstPage, before: [...items], after: page });
       return page;
     };
     return isLive ? Promise.all(shown).then(finish) : finish(shown);
@@ -270,7 +270,7 @@ export class Driver implements ItemSource {
 
   version(caller: Caller): number {
     let sum = this.#base.items?.version(caller) ?? 0;
-    for (const { catalogue } of this.#segments) sum += catalogue.version;
+    for (const { since, catalogue } of this.#segments) sum += since + catalogue.version;
     return sum;
   }
 
@@ -291,12 +291,11 @@ export class Driver implements ItemSource {
 
   /** The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. */
   #follow(segment: Segment, kind: ItemKind, name: string, context: Context): Followed {
-    const { start } = segment;
-    if (!this.#isStable) return this.#seen(start, kind, name, context, undefined);
+    if (!this.#isStable) return this.#seen(segment.start, kind, name, context, undefined);
     const { items, version } = this.#viewOf(segment, context.caller);
     const known = items.get(kind)?.get(name);
     if (known !== undefined && (known.until === Infinity || performance.now() < known.until)) return known;
-    return then(this.#seen(start, kind, name, context, undefined), (item) => {
+    return then(this.#seen(segment.start, kind, name, context, undefined), (item) => {
       const isSure = item.isKnown && item.until > 0 && item.failure === undefined;
       if (isSure && version === this.version(context.caller)) remember(items, item);
       return item;

@@ -1,8 +1,9 @@
 // Divides a chain into segments. Built-in middleware leaves lists as they are, so the transforms of neighbours are applied
 // to a list in one step. Middleware of users may do anything to lists, so what is outside of it has lists of its own.
 
-import { BoundedMap } from "../core/collections.ts";
-import { Catalogue, type Definition, type Item, type ItemKind } from "./catalogue.ts";
+import { BoundedMap, isSameArray } from "../core/collections.ts";
+import type { ListKind } from "../protocol/lists.ts";
+import { Catalogue, startVersion, type Definition, type Item, type ItemKind } from "./catalogue.ts";
 import type { Layer, Transform } from "./layer.ts";
 
 /** The entries up to one that may change lists, or reads them. Their transforms are applied to a list in one step. */
@@ -17,11 +18,22 @@ export interface Segment {
   /** Whether definitions in passing lists are remembered. */
   readonly remembers: boolean;
   readonly catalogue: Catalogue;
-  /** Transformed lists by the arrays they were made of, and definitions by those; null if they are hidden. */
-  readonly lists: WeakMap<object, readonly unknown[]>;
-  readonly definitions: WeakMap<Definition, Definition | null>;
+  /** Transformed lists by the arrays they were made of. */
+  readonly lists: WeakMap<object, TransformedList>;
+  /** Transformed definitions by those they were made of; null if they are hidden. An object may be of several kinds. */
+  readonly definitions: Readonly<Record<ListKind, WeakMap<Definition, Definition | null>>>;
+  /** Where versions begin to count. */
+  readonly since: number;
   /** Names that were followed from its outside, by view. */
   readonly views: BoundedMap<string, KnownItems>;
+}
+
+/** A page of a list, and what it was made of: the server may change its array, or use it for several lists. */
+export interface TransformedList {
+  readonly kind: ListKind;
+  readonly isFirstPage: boolean;
+  readonly before: readonly unknown[];
+  readonly after: readonly unknown[];
 }
 
 /** Names that were followed for one view, by kind. */
@@ -65,7 +77,8 @@ export function createSegments(all: readonly (Layer | undefined)[]): readonly Se
       remembers: user !== undefined,
       catalogue: catalogueOf(user),
       lists: new WeakMap(),
-      definitions: new WeakMap(),
+      definitions: { tools: new WeakMap(), prompts: new WeakMap(), resources: new WeakMap(), templates: new WeakMap() },
+      since: startVersion(),
       views: new BoundedMap(MAX_VIEWS),
     });
   }
@@ -78,4 +91,16 @@ export function remember(items: KnownItems["items"], item: Item): void {
   let ofKind = items.get(item.kind);
   if (ofKind === undefined || ofKind.size >= MAX_ITEMS) items.set(item.kind, (ofKind = new Map<string, Item>()));
   ofKind.set(item.name, item);
+}
+
+/** The list that was made of this array, if that has not changed since. */
+export function keptList(
+  lists: Segment["lists"],
+  kind: ListKind,
+  items: readonly unknown[],
+  isFirstPage: boolean,
+): readonly unknown[] | undefined {
+  const known = lists.get(items);
+  const isSame = known?.kind === kind && known.isFirstPage === isFirstPage && isSameArray(known.before, items);
+  return isSame ? known.after : undefined;
 }

@@ -1,5 +1,10 @@
 // Collections for special needs: a map with a maximum number of entries, and a map and a set whose members come and go
-// thousands of times a second.
+// thousands of times a second. Also compares arrays.
+
+/** Whether two arrays have the same entries. */
+export function isSameArray(one: readonly unknown[] | undefined, other: readonly unknown[]): boolean {
+  return one === other || (one?.length === other.length && one.every((entry, index) => entry === other[index]));
+}
 
 /** If it is full, a new entry replaces the least recently used one. */
 export class BoundedMap<Key, Value> {

@@ -3,10 +3,11 @@
 // Names of tools and prompts that model APIs refuse are shown in a valid form. Every shown name belongs to exactly one
 // item of one upstream, and a name that was shown before (shown-names.ts) stays with its item.
 
-import { BoundedMap } from "../../core/collections.ts";
+import { BoundedMap, isSameArray } from "../../core/collections.ts";
 import { callListener } from "../../core/listeners.ts";
 import type { Handler } from "../../core/handler.ts";
 import { checksum } from "../../protocol/lists.ts";
+import { startVersion } from "../catalogue.ts";
 import type { ListItem } from "./pages.ts";
 import { cleanName, type Label } from "./labels.ts";
 import { VALID_NAME, type NamedKind, type ShownNames } from "./shown-names.ts";
@@ -206,7 +207,7 @@ export class NameIndex {
   readonly #hidden: readonly (readonly [name: string, label: Label])[];
   readonly #lists: (readonly string[] | undefined)[];
   readonly #items: (readonly ListItem[] | undefined)[] = [];
-  #edits = 0;
+  #edits = startVersion();
   /** Whose names were shown last. */
   #shownTable: NameTable | undefined;
   #kept: { readonly version: number; readonly values: BoundedMap<string, unknown> } = {
@@ -276,11 +277,11 @@ export class NameIndex {
   /** `items`: the definitions, in the order of the names. */
   setList(upstream: number, list: readonly string[], items: readonly ListItem[] = []): void {
     this.#problems.delete(upstream);
-    if (!isSameList(this.#items[upstream], items)) {
+    if (!isSameArray(this.#items[upstream], items)) {
       this.#items[upstream] = items;
       this.#edits += 1;
     }
-    if (isSameList(this.#lists[upstream], list)) return;
+    if (isSameArray(this.#lists[upstream], list)) return;
     this.#lists[upstream] = list;
     this.#table = undefined;
     this.#edits += 1;
@@ -448,8 +449,4 @@ export function invalidNamesMessage(kind: NamedKind, changes: readonly string[])
     `${changes.length} ${noun} ${verb} that model APIs refuse (allowed: 1 to 64 letters, digits, _ and -); ` +
     `shown instead: ${changes.slice(0, MAX_WARNED).join(", ")}${more}`
   );
-}
-
-function isSameList(one: readonly unknown[] | undefined, other: readonly unknown[]): boolean {
-  return one === other || (one?.length === other.length && one.every((entry, index) => entry === other[index]));
 }

@@ -1,6 +1,7 @@
 // Reads all pages of an upstream's list. If its pages do not end, reading stops at a limit: the items so far are used,
 // and the result reports the problem. Also says which upstream an item is of.
 
+import { isSameArray } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
@@ -58,26 +59,30 @@ export async function readAllPages(
     parts.push(partOf(listed, key));
     if (found !== undefined) problem = `The upstream did not finish ${method}: ${found}`;
   }
-  return { ...joined(parts), rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
+  const { items, keys } = joined(parts);
+  return { items, keys, rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
 }
 
 /** Items and their keys. */
 type ListPart = Pick<ListContents, "items" | "keys">;
 
-/** By the arrays in which upstreams list them, so that a list that has not changed is the same value again. */
-const knownParts = new WeakMap<object, ListPart>();
+/**
+ * By the arrays in which upstreams list them, so that a list that has not changed is the same value again. An upstream in
+ * this process may change its array.
+ */
+const knownParts = new WeakMap<object, ListPart & { readonly key: string; readonly listed: readonly unknown[] }>();
 
 /** An item without a key cannot be used. */
 function partOf(listed: readonly unknown[], key: string): ListPart {
-  let part = knownParts.get(listed);
-  if (part === undefined) {
-    const byKey = new Map<string, ListItem>();
-    for (const item of listed) {
-      const name = isObject(item) ? item[key] : undefined;
-      if (isObject(item) && typeof name === "string" && !byKey.has(name)) byKey.set(name, item);
-    }
-    knownParts.set(listed, (part = { items: [...byKey.values()], keys: [...byKey.keys()] }));
+  const known = knownParts.get(listed);
+  if (known?.key === key && isSameArray(known.listed, listed)) return known;
+  const byKey = new Map<string, ListItem>();
+  for (const item of listed) {
+    const name = isObject(item) ? item[key] : undefined;
+    if (isObject(item) && typeof name === "string" && !byKey.has(name)) byKey.set(name, item);
   }
+  const part = { items: [...byKey.values()], keys: [...byKey.keys()], key, listed: [...listed] };
+  knownParts.set(listed, part);
   return part;
 }
 

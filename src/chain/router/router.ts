@@ -82,7 +82,15 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
       const view = knownView(context.caller);
       return view === undefined ? new Item({ kind, name }) : findItem(kind, name, context, view);
     },
-    version: (caller) => knownView(caller)?.version ?? 0,
+    version: (caller) => {
+      const view = knownView(caller);
+      let sum = view?.version ?? 0;
+      // Those that are gateways.
+      for (const { upstream } of view?.upstreams ?? []) {
+        sum += (upstream.handler as ItemHandler).items?.version(caller) ?? 0;
+      }
+      return sum;
+    },
   };
   run.items = items;
   return run;

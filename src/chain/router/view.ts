@@ -53,7 +53,8 @@ export class View {
 
   /** Another number when names may lead elsewhere, or definitions have changed. */
   get version(): number {
-    return this.indexes.tools.version + this.indexes.prompts.version;
+    const { tools, prompts, resources, templates } = this.indexes;
+    return tools.version + prompts.version + resources.version + templates.version;
   }
 
   /** The upstream of a route. */

@@ -1,0 +1,104 @@
+// What was remembered of a list or a name is not used once it has changed, or for other callers.
+
+import { expect, it } from "vitest";
+import { answerAs, scriptedServer } from "../../test/support/handlers/scripted-server.ts";
+import type { Client } from "../client/client.ts";
+import { connect } from "../client/connect.ts";
+import { chain } from "./chain.ts";
+import type { Gateway } from "./gateway.ts";
+import { filter } from "./transforms/filter.ts";
+import { readOnly } from "./transforms/read-only.ts";
+import { rename } from "./transforms/rename.ts";
+import { shape } from "./transforms/shape.ts";
+
+const tool = (name: string, readOnlyHint?: boolean) => ({
+  name,
+  inputSchema: { type: "object" },
+  ...(readOnlyHint !== undefined && { annotations: { readOnlyHint } }),
+});
+
+const namesOf = (items: readonly { readonly name: string }[]): readonly string[] => items.map(({ name }) => name);
+const toolNames = async (client: Client): Promise<readonly string[]> => namesOf((await client.listTools()).tools);
+
+async function withClient(gateway: Gateway, use: (client: Client) => Promise<void>): Promise<void> {
+  const client = await connect(gateway);
+  try {
+    await use(client);
+  } finally {
+    await client.close();
+    await gateway.close();
+  }
+}
+
+it.each(["one upstream", "two upstreams"])("sees that %s has changed its array of tools", async (count) => {
+  const tools = [tool("a"), tool("hidden")];
+  const server = scriptedServer({ "tools/list": () => ({ tools }), "tools/call": answerAs("server") });
+  const other = scriptedServer({ "tools/list": () => ({ tools: [] }) });
+  const hiding = chain(filter({ tools: { exclude: ["hidden"] } }));
+  await withClient(count === "one upstream" ? hiding.to(server) : hiding.to({ server, other }), async (client) => {
+    expect(await toolNames(client)).toEqual(["a"]);
+    tools.push(tool("late"));
+    expect(await toolNames(client)).toEqual(["a", "late"]);
+    await expect(client.callTool("late")).resolves.toMatchObject({ content: [{ text: "server: late" }] });
+    tools.shift();
+    expect(await toolNames(client)).toEqual(["late"]);
+  });
+});
+
+it("keeps lists apart for which a server uses one array", async () => {
+  const none: readonly never[] = Object.freeze([]);
+  const lists = {
+    "tools/list": () => ({ tools: none }),
+    "prompts/list": () => ({ prompts: none }),
+    "resources/list": () => ({ resources: none }),
+    "resources/templates/list": () => ({ resourceTemplates: none }),
+  };
+  const server = scriptedServer(lists, { tools: {}, prompts: {}, resources: {} });
+  await withClient(chain(shape()).to(server), async (client) => {
+    expect(await toolNames(client)).toEqual(["read-result"]);
+    expect(namesOf((await client.listResourceTemplates()).resourceTemplates)).toEqual(["whole-result"]);
+    expect((await client.listPrompts()).prompts).toEqual([]);
+    expect((await client.listResources()).resources).toEqual([]);
+  });
+});
+
+it("hides a tool whose definition is also that of a prompt that is shown", async () => {
+  const both = tool("x");
+  const lists = { "tools/list": () => ({ tools: [both] }), "prompts/list": () => ({ prompts: [both] }) };
+  const server = scriptedServer(lists, { tools: {}, prompts: {} });
+  await withClient(chain(filter({ tools: { exclude: ["x"] } })).to(server), async (client) => {
+    expect(namesOf((await client.listPrompts()).prompts)).toEqual(["x"]);
+    expect(await toolNames(client)).toEqual([]);
+  });
+});
+
+it("judges a tool by the last list, also if that is an earlier one again", async () => {
+  const lists = [[tool("x", false)], [tool("x", true)]] as const;
+  let now: 0 | 1 = 0;
+  const server = scriptedServer({ "tools/list": () => ({ tools: lists[now] }), "tools/call": answerAs("server") });
+  await withClient(chain(readOnly()).to(server), async (client) => {
+    expect(await toolNames(client)).toEqual([]);
+    now = 1;
+    expect(await toolNames(client)).toEqual(["x"]);
+    await expect(client.callTool("x")).resolves.toMatchObject({ content: [{ text: "server: x" }] });
+    now = 0;
+    expect(await toolNames(client)).toEqual([]);
+    await expect(client.callTool("x")).rejects.toMatchObject({ kind: "tool_not_found" });
+  });
+});
+
+it.each(["the only upstream", "one of two"])("follows names again when a gateway that is %s changes", async (which) => {
+  const server = scriptedServer({
+    "tools/list": () => ({ tools: [tool("safe"), tool("erase")] }),
+    "tools/call": answerAs("server"),
+  });
+  const other = scriptedServer({ "tools/list": () => ({ tools: [tool("other")] }) });
+  const inner = chain(rename({ tools: { safe: "tidy" } })).to(server);
+  const hiding = chain(filter({ tools: { exclude: ["erase"] } }));
+  await withClient(which === "one of two" ? hiding.to({ inner, other }) : hiding.to(inner), async (client) => {
+    await expect(client.callTool("tidy")).resolves.toMatchObject({ content: [{ text: "server: safe" }] });
+    await expect(client.callTool("tidy")).resolves.toMatchObject({ content: [{ text: "server: safe" }] });
+    inner.replace("rename", rename({ tools: { erase: "tidy" } }));
+    await expect(client.callTool("tidy")).rejects.toMatchObject({ kind: "tool_not_found" });
+  });
+});
