@@ -7,6 +7,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { GATEWAY } from "../../src/chain/chain.ts";
 import { UPSTREAM } from "../../src/chain/upstream/options.ts";
+import { CONFIG_SCHEMA } from "../../src/config/load.ts";
 import { MIDDLEWARE } from "../../src/config/middleware.ts";
 import { objectSchema, type Fields, type OptionSchema } from "../../src/core/options.ts";
 import { SETTINGS } from "../../src/live/js/settings.ts";
@@ -116,9 +117,12 @@ describe("docs/reference/limits.md", () => {
   it("has every number that declared options take", () => {
     const page = readPage("docs/reference/limits.md");
     const middleware = [...MIDDLEWARE.values()].map(({ definition }) => definition.options);
-    const numbers = [...middleware, GATEWAY, UPSTREAM, LIVE, CODE, PROGRAMS, OPENAPI].flatMap((fields: Fields) =>
-      numbersIn(objectSchema(fields)),
+    const { limits = {} } = CONFIG_SCHEMA["properties"] as Record<string, OptionSchema>;
+    const declared = [...middleware, GATEWAY, UPSTREAM, LIVE, CODE, PROGRAMS, OPENAPI].map((fields: Fields) =>
+      objectSchema(fields),
     );
+    const numbers = [...declared, limits].flatMap(numbersIn);
+    expect(numbers).toContain("replayBytes");
     expect(numbers.length).toBeGreaterThan(40);
     expect(numbers.filter((name) => !page.includes(`\`${name}\``) && !page.includes(`.${name}\``))).toEqual([]);
   });
