@@ -132,7 +132,8 @@ describe("docs/reference/limits.md", () => {
 function numbersIn({ properties = {}, anyOf = [] }: OptionSchema): string[] {
   const inside = Object.entries(properties as Record<string, OptionSchema>).flatMap(([name, property]) => {
     const choices = [property, ...((property["anyOf"] as OptionSchema[] | undefined) ?? [])];
-    const isNumber = choices.some(({ type }) => type === "integer" || type === "number");
+    // In a config, a string with a variable may take the place of a number.
+    const isNumber = choices.flatMap(({ type }) => type).some((type) => type === "integer" || type === "number");
     return [...(isNumber ? [name] : []), ...numbersIn(property)];
   });
   return [...inside, ...(anyOf as OptionSchema[]).flatMap(numbersIn)];
