@@ -2,10 +2,15 @@
 
 import { expect, it } from "vitest";
 import { answerAs, scriptedServer } from "../../test/support/handlers/scripted-server.ts";
+import { fakeContext } from "../../test/support/handlers/fake-client.ts";
 import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
+import type { Caller, Context, Result } from "../core/handler.ts";
+import { Item } from "./catalogue.ts";
 import { chain } from "./chain.ts";
 import type { Gateway } from "./gateway.ts";
+import { createSegments, remember } from "./segments.ts";
+import { transform, type TransformedItem } from "./transform.ts";
 import { filter } from "./transforms/filter.ts";
 import { readOnly } from "./transforms/read-only.ts";
 import { rename } from "./transforms/rename.ts";
@@ -101,4 +106,57 @@ it.each(["the only upstream", "one of two"])("follows names again when a gateway
     inner.replace("rename", rename({ tools: { erase: "tidy" } }));
     await expect(client.callTool("tidy")).rejects.toMatchObject({ kind: "tool_not_found" });
   });
+});
+
+it("asks a transform of items again about each request, if it may look at the caller", async () => {
+  const asAdmin = (caller: Caller): boolean => caller.headers?.["x-role"] === "admin";
+  const tools = { tools: [tool("read"), tool("erase")] };
+  const server = scriptedServer({ "tools/list": () => tools, "tools/call": answerAs("server") });
+  for (const item of [
+    (one: TransformedItem, { caller }: { caller: Caller }) => (asAdmin(caller) || one.name !== "erase" ? one : null),
+    (...[one, { caller }]: [TransformedItem, { caller: Caller }]) =>
+      asAdmin(caller) || one.name === "read" ? one : null,
+  ]) {
+    const gateway = chain(transform({ item })).to(server);
+    const context = (role: string): Context => {
+      const { context: made } = fakeContext();
+      return { ...made, caller: { ...made.caller, style: "session", key: "one", headers: { "x-role": role } } };
+    };
+    const call = (role: string): Promise<Result> =>
+      gateway({ method: "tools/call", params: { name: "erase" } }, context(role));
+    for (let times = 0; times < 3; times += 1) await expect(call("admin")).resolves.toHaveProperty("content");
+    await expect(call("guest")).rejects.toMatchObject({ kind: "tool_not_found" });
+    for (const [role, count] of [
+      ["admin", 2],
+      ["guest", 1],
+    ] as const) {
+      expect((await gateway({ method: "tools/list", params: {} }, context(role)))["tools"]).toHaveLength(count);
+    }
+    await gateway.close();
+  }
+});
+
+it("asks a transform of items about each item once, not for each name", async () => {
+  let asked = 0;
+  const item = (one: TransformedItem): TransformedItem => {
+    asked += 1;
+    return { ...one, name: `my-${one.name}` };
+  };
+  const tools = { tools: Array.from({ length: 500 }, (_, at) => tool(`t${at}`)) };
+  const server = scriptedServer({ "tools/list": () => tools, "tools/call": answerAs("server") });
+  await withClient(chain(transform({ item })).to(server), async (client) => {
+    for (let at = 0; at < 20; at += 1) await client.callTool(`my-t${at}`);
+    expect(asked).toBeLessThan(600);
+  });
+});
+
+it("remembers a limited number of names, and no long ones", () => {
+  const [segment] = createSegments([{}]);
+  if (segment === undefined) throw new Error("There is no segment");
+  const view = { version: 0, items: new Map() };
+  segment.views.set("one", view);
+  remember(segment, view, new Item({ kind: "tools", name: "x".repeat(10_000) }));
+  expect(view.items.size).toBe(0);
+  for (let at = 0; at <= 100_000; at += 1) remember(segment, view, new Item({ kind: "tools", name: `t${at}` }));
+  expect([segment.views.size, segment.remembered]).toEqual([0, 0]);
 });

@@ -19,7 +19,7 @@ import {
   type TransformView,
 } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
-import { createSegments, keptList, remember, type KnownItems, type Segment } from "./segments.ts";
+import { createSegments, keptList, remember, searchName, type KnownItems, type Segment } from "./segments.ts";
 import { capabilityOf, isNamedIn, isNotFoundKind, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
 import { asPrivate, LISTS_BY_METHOD, mapResultUris, type KindOfList } from "./result-items.ts";
 
@@ -292,12 +292,12 @@ export class Driver implements ItemSource {
   /** The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. */
   #follow(segment: Segment, kind: ItemKind, name: string, context: Context): Followed {
     if (!this.#isStable) return this.#seen(segment.start, kind, name, context, undefined);
-    const { items, version } = this.#viewOf(segment, context.caller);
-    const known = items.get(kind)?.get(name);
+    const view = this.#viewOf(segment, context.caller);
+    const known = view.items.get(kind)?.get(name);
     if (known !== undefined && (known.until === Infinity || performance.now() < known.until)) return known;
     return then(this.#seen(segment.start, kind, name, context, undefined), (item) => {
       const isSure = item.isKnown && item.until > 0 && item.failure === undefined;
-      if (isSure && version === this.version(context.caller)) remember(items, item);
+      if (isSure && view.version === this.version(context.caller)) remember(segment, view, item);
       return item;
     });
   }
@@ -357,18 +357,17 @@ export class Driver implements ItemSource {
     context: Context,
     reader: Handler | undefined,
   ): Promise<Item> {
-    const catalogue = this.#segmentFrom(at)?.catalogue;
-    const next = this.#handlers[at + 1] as Handler;
+    const segment = this.#segmentFrom(at);
+    if (segment === undefined || kind === "tasks") return new Item({ kind, name });
     try {
-      const listed = kind === "tasks" ? undefined : await catalogue?.all(kind, context, next);
-      for (const [innerName, definition] of listed ?? []) {
-        const item = await this.#ask(at, transform, Item.listed(kind as ListKind, innerName, definition), context);
-        if (item?.name === name) return await this.#through(at, transform, kind, name, innerName, context, reader);
-      }
+      const listed = await segment.catalogue.all(kind, context, this.#handlers[at + 1] as Handler);
+      const ask = (innerName: string, definition: Definition): Item | undefined | Promise<Item | undefined> =>
+        this.#ask(at, transform, Item.listed(kind, innerName, definition), context);
+      const innerName = await searchName(segment, listed, name, transform.dependsOnCaller !== true, ask);
+      return await this.#through(at, transform, kind, name, innerName ?? name, context, reader);
     } catch (error) {
       return new Item({ kind, name }).hide(transform, name, error as Error);
     }
-    return this.#through(at, transform, kind, name, name, context, reader);
   }
 
   /** The item inside of an entry. */

@@ -25,7 +25,11 @@ export interface Segment {
   /** Where versions begin to count. */
   readonly since: number;
   /** Names that were followed from its outside, by view. */
-  readonly views: BoundedMap<string, KnownItems>;
+  views: BoundedMap<string, KnownItems>;
+  /** How many these are. */
+  remembered: number;
+  /** The names inside of a transform by those outside, by the list that was searched. */
+  readonly searched: WeakMap<object, { readonly version: number; readonly names: ReadonlyMap<string, string> }>;
 }
 
 /** A page of a list, and what it was made of: the server may change its array, or use it for several lists. */
@@ -80,17 +84,58 @@ export function createSegments(all: readonly (Layer | undefined)[]): readonly Se
       definitions: { tools: new WeakMap(), prompts: new WeakMap(), resources: new WeakMap(), templates: new WeakMap() },
       since: startVersion(),
       views: new BoundedMap(MAX_VIEWS),
+      remembered: 0,
+      searched: new WeakMap(),
     });
   }
   return segments;
 }
 
-const MAX_ITEMS = 10_000;
+/** Of all callers, which may invent names. Then all are forgotten. */
+const MAX_ITEMS = 100_000;
+/** A longer name is followed each time. */
+const MAX_NAME_LENGTH = 500;
 
-export function remember(items: KnownItems["items"], item: Item): void {
-  let ofKind = items.get(item.kind);
-  if (ofKind === undefined || ofKind.size >= MAX_ITEMS) items.set(item.kind, (ofKind = new Map<string, Item>()));
-  ofKind.set(item.name, item);
+export function remember(segment: Segment, { items }: KnownItems, item: Item): void {
+  if (item.name.length > MAX_NAME_LENGTH) return;
+  segment.remembered += 1;
+  if (segment.remembered > MAX_ITEMS) {
+    segment.remembered = 0;
+    segment.views = new BoundedMap(MAX_VIEWS);
+    return;
+  }
+  const ofKind = items.get(item.kind);
+  if (ofKind === undefined) items.set(item.kind, new Map([[item.name, item]]));
+  else ofKind.set(item.name, item);
+}
+
+/** The name inside of a transform of the item in a list that it shows under `name`. `ask` gives the item outside. */
+export async function searchName(
+  { catalogue, searched }: Segment,
+  listed: ReadonlyMap<string, Definition>,
+  name: string,
+  isForAll: boolean,
+  ask: (innerName: string, definition: Definition) => Item | undefined | Promise<Item | undefined>,
+): Promise<string | undefined> {
+  const { version } = catalogue;
+  const known = searched.get(listed);
+  if (known?.version === version) {
+    const innerName = known.names.get(name);
+    const definition = innerName === undefined ? undefined : listed.get(innerName);
+    if (innerName !== undefined && definition !== undefined) {
+      const item = await ask(innerName, definition);
+      if (item?.name === name) return innerName;
+    }
+    if (isForAll) return undefined;
+  }
+  const names = new Map<string, string>();
+  for (const [innerName, definition] of listed) {
+    const asked = ask(innerName, definition);
+    const item = asked instanceof Promise ? await asked : asked;
+    if (item !== undefined && !names.has(item.name)) names.set(item.name, innerName);
+  }
+  searched.set(listed, { version, names });
+  return names.get(name);
 }
 
 /** The list that was made of this array, if that has not changed since. */

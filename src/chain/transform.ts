@@ -50,8 +50,8 @@ export interface TransformOptions {
   /**
    * Gets each tool, prompt, resource and template, and returns what callers see of it: the same item, a copy with another
    * name or definition, or nothing, to hide it. What it hides or renames is so in lists, calls, completions and
-   * subscriptions alike. It must be pure: the same item gives the same answer. Without the parameter `view`, answers are
-   * shared by all callers.
+   * subscriptions alike. It must be pure: the same item gives the same answer. If the function has only the parameter
+   * `item`, answers are shared by all callers.
    */
   readonly item?:
     | ((item: TransformedItem, view: { readonly caller: Caller }) => TransformedItem | null | undefined)
@@ -134,7 +134,9 @@ function itemTransform(change: ChangeItem): Transform {
     searchesNames: true,
     needs: () => true,
     hides: true,
-    dependsOnCaller: change.length > 1,
+    // Nothing of a caller is too small to decide by, so the answer for one request does not count for the next.
+    dependsOnCaller: change.length !== 1,
+    isLive: change.length !== 1,
     item: (item, { caller }) => {
       const { name, definition, upstream, ownName } = item;
       const kind = item.kind as ListKind;
