@@ -183,6 +183,10 @@ export interface ItemSource {
   find(kind: ItemKind, name: string, context: Context): Item | Promise<Item>;
   /** Another number when names may lead elsewhere. */
   version(caller: Caller): number;
+  /** The URI that callers see for a URI of an upstream. Absent if it is the same. */
+  readonly shownUri?: (upstream: string, uri: string, caller: Caller) => string;
+  /** Reads the lists that this depends on, if they were never read. */
+  readonly readUris?: (context: Context) => Promise<void>;
 }
 
 const MAX_VIEWS = 1_000;

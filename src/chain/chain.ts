@@ -144,6 +144,8 @@ function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: Ga
     find: (kind, name, context) =>
       handler?.items?.find(kind, name, context) ?? load().then((loaded) => find(loaded, kind, name, context)),
     version: (caller) => handler?.items?.version(caller) ?? -1,
+    readUris: async (context) => handler?.items?.readUris?.(context),
+    shownUri: (upstream, uri, caller) => handler?.items?.shownUri?.(upstream, uri, caller) ?? uri,
   };
   run.items = items;
   return run;

@@ -4,24 +4,18 @@
 // upstreams, then inside out through the transforms. What does not come out under the same name is not found.
 
 import { copyContext } from "../core/cancel.ts";
-import type { Caller, Context, Handler, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { errorIn, withMiddleware, type ChainEntry } from "../protocol/compose.ts";
+import { withMiddleware, type ChainEntry } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
-import { CACHEABLE, type ListKind } from "../protocol/lists.ts";
-import { Item, viewKey, type Definition, type ItemKind, type ItemSource } from "./catalogue.ts";
-import {
-  addedBy,
-  type ItemHandler,
-  type Layer,
-  type LayeredMiddleware,
-  type Transform,
-  type TransformView,
-} from "./layer.ts";
+import { CACHEABLE } from "../protocol/lists.ts";
+import { Item, type Definition } from "./catalogue.ts";
+import { addedBy, type ItemHandler, type Layer, type LayeredMiddleware, type Transform } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
-import { createSegments, keptList, remember, searchName, type KnownItems, type Segment } from "./segments.ts";
+import { ItemFollower, whenKnown } from "./follow.ts";
+import { createSegments, keptList, segmentBefore, segmentFrom, type Segment } from "./segments.ts";
 import { capabilityOf, isNamedIn, isNotFoundKind, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
-import { asPrivate, LISTS_BY_METHOD, mapResultUris, type KindOfList } from "./result-items.ts";
+import { asPrivate, LISTS_BY_METHOD, mapResultUris, hasViewUri, mapViewUris, type KindOfList } from "./result-items.ts";
 
 /** Makes middleware of a transform, of a middleware, or of both. It also works outside of a chain. */
 export function layered(name: string, layer: Layer): LayeredMiddleware {
@@ -40,8 +34,6 @@ export function transformed(transform: Transform, handler: ItemHandler): Handler
   return new Driver([{ name: "", middleware: layered("", { transform }) }], handler).run;
 }
 
-type Followed = Item | Promise<Item>;
-
 function layerOf({ middleware }: ChainEntry): Layer | undefined {
   return (middleware as LayeredMiddleware).layer;
 }
@@ -50,29 +42,35 @@ function segmentsOf(entries: readonly ChainEntry[]): readonly Segment[] {
   return createSegments(entries.map(layerOf));
 }
 
-export class Driver implements ItemSource {
+export class Driver {
+  /** What the names of callers lead to. */
+  readonly items: ItemFollower;
   readonly #layers: readonly (Layer | undefined)[];
-  readonly #names: readonly string[];
   readonly #base: ItemHandler;
   readonly #segments: readonly Segment[];
   /** From each entry inwards; the last is what is behind the chain. */
   readonly #handlers: Handler[] = [];
   /** The first handler before its lists are transformed. */
   #first: Handler;
-  /** Whether where a name leads to stays the same until a list changes. */
-  readonly #isStable: boolean;
+  /** Whether callers may see other URIs than the upstreams. */
+  readonly #changesUris: boolean;
 
   /** `segments`: those of an earlier driver with the same entries, which remember what they have learned. */
   constructor(entries: readonly ChainEntry[], base: ItemHandler, segments: readonly Segment[] = segmentsOf(entries)) {
     this.#layers = entries.map(layerOf);
-    this.#names = entries.map(({ name }) => name);
     this.#base = base;
     this.#segments = segments;
-    this.#isStable = this.#layers.every((layer) => layer?.transform?.isLive !== true);
+    this.#changesUris =
+      base.items?.shownUri !== undefined || this.#layers.some((layer) => layer?.transform?.outerUri !== undefined);
     this.#first = base;
-    const last = this.#segmentFrom(entries.length);
+    const names = entries.map(({ name }) => name);
+    this.items = new ItemFollower({ layers: this.#layers, names, segments, base, handlers: this.#handlers });
+    const last = segmentFrom(segments, entries.length);
     this.#handlers[entries.length] = last === undefined ? base : this.#withEdge(last, this.#learning(last, base));
     for (const [at, entry] of [...entries.entries()].toReversed()) this.#handlers[at] = this.#compose(at, entry);
+    // A middleware that answers lists itself has a segment of its own.
+    const answersLists = this.#layers[0]?.transform?.answersLists === true;
+    this.items.reader = answersLists ? (this.#handlers[1] as Handler) : this.#first;
   }
 
   readonly run: Handler = (request, context) => (this.#handlers[0] as Handler)(request, context);
@@ -82,25 +80,16 @@ export class Driver implements ItemSource {
     return this.#first(request, context);
   }
 
-  /** The segment that begins at a place, and the one that ends before it. */
-  #segmentFrom(at: number): Segment | undefined {
-    return this.#segments.find(({ start }) => start === at);
-  }
-
-  #segmentBefore(at: number): Segment | undefined {
-    return this.#segments.find(({ start, end }) => end === at && start < at);
-  }
-
   #compose(at: number, { name, middleware }: ChainEntry): Handler {
     const layer = this.#layers[at];
-    const segmentOf = this.#segmentBefore(at + 1);
+    const segmentOf = segmentBefore(this.#segments, at + 1);
     let handler = this.#handlers[at + 1] as Handler;
     if (segmentOf !== undefined) this.#handlers[at + 1] = handler = this.#learning(segmentOf, handler);
     if (layer?.transform !== undefined) handler = this.#withTransform(at, layer.transform, handler);
     const acting = layer === undefined ? middleware : layer.middleware;
     if (acting !== undefined) handler = withMiddleware({ name, middleware: acting }, handler);
     if (at === 0) this.#first = handler;
-    const segment = this.#segmentFrom(at);
+    const segment = segmentFrom(this.#segments, at);
     return segment === undefined ? handler : this.#withEdge(segment, handler);
   }
 
@@ -109,14 +98,12 @@ export class Driver implements ItemSource {
     const isEmpty = this.#layers.length === 0;
     return (request, context) => {
       const { method } = request;
-      if (isEmpty)
-        return method === "subscriptions/listen" ? inner(request, this.#watch(context)) : inner(request, context);
       const list = LISTS_BY_METHOD.get(method);
       if (list !== undefined) return this.#list(segment, list, request, context, inner);
       if (method === "subscriptions/listen") return inner(request, this.#watch(context));
-      const named = namedIn(request);
+      const named = isEmpty ? undefined : namedIn(request);
       if (named === undefined) return inner(request, context);
-      const item = this.#follow(segment, named.kind, named.name, context);
+      const item = this.items.follow(segment, named.kind, named.name, context);
       if (item instanceof Promise) return item.then((found) => this.#enter(segment, found, request, context, inner));
       return this.#enter(segment, item, request, context, inner);
     };
@@ -141,7 +128,7 @@ export class Driver implements ItemSource {
       const transform = layer?.transform;
       if (transform?.hides !== true || !transform.kinds.has(kind)) continue;
       const other = new Item({ kind, name, ownNames, otherNames, upstream });
-      if ((await this.#ask(at, transform, other, context)) === undefined) {
+      if ((await this.items.ask(at, transform, other, context)) === undefined) {
         throw this.#refusal(at, transform, caller, request, context) as Error;
       }
     }
@@ -175,13 +162,34 @@ export class Driver implements ItemSource {
 
   #list(segment: Segment, list: KindOfList, request: Request, context: Context, inner: Handler): Promise<Result> {
     const { transforms, dependsOnCaller } = segment;
-    if (transforms.length === 0) return inner(request, context);
+    const hasViews = segment.start === 0 && list.kind === "tools" && this.#changesUris;
+    if (transforms.length === 0 && !hasViews) return inner(request, context);
     return inner(request, context).then(async (result) => {
       const items: unknown = result[list.field];
       if (!Array.isArray(items)) return result;
       const shown = await this.#transformed(segment, list, items, context, request.params["cursor"] === undefined);
-      const page = shown === items ? result : { ...result, [list.field]: shown };
+      const listed = hasViews ? await this.#withViews(shown, context) : shown;
+      const page = listed === items ? result : { ...result, [list.field]: listed };
       return dependsOnCaller ? asPrivate(page) : page;
+    });
+  }
+
+  /**
+   * Tools with the URIs of their views as callers see them. Only at the outside of the chain: `pin` must not take a label
+   * for a change of the tool.
+   */
+  async #withViews(tools: readonly unknown[], context: Context): Promise<readonly unknown[]> {
+    const changers = this.#layers.flatMap((layer) => layer?.transform?.outerUri ?? []).toReversed();
+    if (!tools.some((tool) => isObject(tool) && hasViewUri(tool))) return tools;
+    const { items } = this.#base;
+    await items?.readUris?.(context);
+    return tools.map((tool) => {
+      if (!isObject(tool)) return tool;
+      const { upstream } = Item.listed("tools", "", tool);
+      return mapViewUris(tool, (uri) => {
+        const shown = upstream === undefined ? uri : (items?.shownUri?.(upstream, uri, context.caller) ?? uri);
+        return changers.reduce((changed, change) => change(changed), shown);
+      });
     });
   }
 
@@ -201,7 +209,7 @@ export class Driver implements ItemSource {
       if (!isObject(definition) || typeof name !== "string") return definition;
       const before = isKept ? definitions[kind].get(definition) : undefined;
       if (before !== undefined) return before ?? undefined;
-      const after = then(this.#outside(transforms, 0, Item.listed(kind, name, definition), context), definitionOf);
+      const after = whenKnown(this.#outside(transforms, 0, Item.listed(kind, name, definition), context), definitionOf);
       if (isKept) definitions[kind].set(definition, (after as Definition | undefined) ?? null);
       return after;
     });
@@ -209,7 +217,7 @@ export class Driver implements ItemSource {
       for (const [index, { transform }] of transforms.entries()) {
         for (const definition of transform.added?.[kind] ?? []) {
           const item = new Item({ kind, name: definition[key] as string, definition, isKnown: true });
-          shown.push(then(this.#outside(transforms, index + 1, item, context), definitionOf));
+          shown.push(whenKnown(this.#outside(transforms, index + 1, item, context), definitionOf));
         }
       }
     }
@@ -234,7 +242,7 @@ export class Driver implements ItemSource {
       const { transform, at } = transforms[index] as Segment["transforms"][number];
       if (addedBy(transform, current) !== undefined) return undefined;
       if (!transform.kinds.has(current.kind)) continue;
-      const changed = this.#ask(at, transform, current, context);
+      const changed = this.items.ask(at, transform, current, context);
       if (changed instanceof Promise) {
         return changed.then((next) => next && this.#outside(transforms, index + 1, next, context));
       }
@@ -242,188 +250,6 @@ export class Driver implements ItemSource {
       current = changed;
     }
     return current;
-  }
-
-  /** What a transform makes of an item. Its own errors get the name of the middleware. */
-  #ask(at: number, transform: Transform, item: Item, context: Context): Item | undefined | Promise<Item | undefined> {
-    const origin = (shown: Item | undefined): Item | undefined =>
-      shown === item ? item : shown?.setOrigin(transform, item);
-    try {
-      const shown = transform.item(item, this.#viewAt(at, context));
-      if (!(shown instanceof Promise)) return origin(shown);
-      return shown.then(origin, (error: unknown) => {
-        throw errorIn(this.#names[at] ?? "", error);
-      });
-    } catch (error) {
-      throw errorIn(this.#names[at] ?? "", error);
-    }
-  }
-
-  #viewAt(at: number, context: Context): TransformView {
-    return { caller: context.caller, context, next: this.#handlers[at + 1] as Handler };
-  }
-
-  find(kind: ItemKind, name: string, context: Context): Followed {
-    const [first] = this.#segments;
-    return first === undefined ? new Item({ kind, name }) : this.#follow(first, kind, name, context);
-  }
-
-  version(caller: Caller): number {
-    let sum = this.#base.items?.version(caller) ?? 0;
-    for (const { since, catalogue } of this.#segments) sum += since + catalogue.version;
-    return sum;
-  }
-
-  /** Reads the lists of the first segment. A middleware that answers lists itself has a segment of its own. */
-  get #reader(): Handler {
-    return this.#layers[0]?.transform?.answersLists === true ? (this.#handlers[1] as Handler) : this.#first;
-  }
-
-  /** The item with its definition, for which the lists of the caller are read. */
-  async define(kind: ListKind, name: string, context: Context): Promise<Item> {
-    return this.#seen(0, kind, name, context, this.#reader);
-  }
-
-  /** Reads a list of the caller again. */
-  async refresh(kind: ListKind, context: Context): Promise<void> {
-    await this.#segments[0]?.catalogue.refresh(kind, context, this.#reader);
-  }
-
-  /** The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. */
-  #follow(segment: Segment, kind: ItemKind, name: string, context: Context): Followed {
-    if (!this.#isStable) return this.#seen(segment.start, kind, name, context, undefined);
-    const view = this.#viewOf(segment, context.caller);
-    const known = view.items.get(kind)?.get(name);
-    if (known !== undefined && (known.until === Infinity || performance.now() < known.until)) return known;
-    return then(this.#seen(segment.start, kind, name, context, undefined), (item) => {
-      const isSure = item.isKnown && item.until > 0 && item.failure === undefined;
-      if (isSure && view.version === this.version(context.caller)) remember(segment, view, item);
-      return item;
-    });
-  }
-
-  #viewOf({ views }: Segment, caller: Caller): KnownItems {
-    const key = viewKey(caller);
-    const version = this.version(caller);
-    let view = views.get(key);
-    if (view === undefined || view.version !== version) views.set(key, (view = { version, items: new Map() }));
-    return view;
-  }
-
-  /** The item outside of an entry. `read` reads the lists, if something further outside needs the definition. */
-  #seen(at: number, kind: ItemKind, name: string, context: Context, read: Handler | undefined): Followed {
-    if (at === this.#layers.length) {
-      const [first] = this.#segments;
-      const item = this.#fromBase(kind, name, context);
-      return at === 0 && first !== undefined ? this.#defined(first, item, context, read) : item;
-    }
-    const layer = this.#layers[at];
-    const next = this.#handlers[at + 1] as Handler;
-    if (layer === undefined) return this.#inside(at, kind, name, context, read);
-    const { transform } = layer;
-    const reader = layer.needs?.(kind, name) === true ? (read ?? next) : read;
-    if (transform === undefined) return this.#inside(at, kind, name, context, reader);
-    const definition = addedBy(transform, { kind, name });
-    if (definition !== undefined) return new Item({ kind, name, definition, isKnown: true });
-    if (!transform.kinds.has(kind)) return this.#inside(at, kind, name, context, reader);
-    if (transform.searchesNames === true) return this.#search(at, transform, kind, name, context, reader);
-    const innerName = transform.innerName === undefined ? name : transform.innerName(kind, name);
-    if (innerName === undefined) return new Item({ kind, name }).hide(transform, name);
-    return this.#through(at, transform, kind, name, innerName, context, reader);
-  }
-
-  /** The item outside of a transform, whose name inside of it is known. */
-  #through(
-    at: number,
-    transform: Transform,
-    kind: ItemKind,
-    name: string,
-    innerName: string,
-    context: Context,
-    reader: Handler | undefined,
-  ): Followed {
-    const next = this.#handlers[at + 1] as Handler;
-    const isNeeded = transform.needs?.(kind, innerName) === true;
-    const behind = this.#inside(at, kind, innerName, context, isNeeded ? (reader ?? next) : reader);
-    return then(behind, (item) => this.#shown(at, transform, item, name, isNeeded, context));
-  }
-
-  /** Asks the transform about each item of the list, until one has the name. */
-  async #search(
-    at: number,
-    transform: Transform,
-    kind: ItemKind,
-    name: string,
-    context: Context,
-    reader: Handler | undefined,
-  ): Promise<Item> {
-    const segment = this.#segmentFrom(at);
-    if (segment === undefined || kind === "tasks") return new Item({ kind, name });
-    try {
-      const listed = await segment.catalogue.all(kind, context, this.#handlers[at + 1] as Handler);
-      const ask = (innerName: string, definition: Definition): Item | undefined | Promise<Item | undefined> =>
-        this.#ask(at, transform, Item.listed(kind, innerName, definition), context);
-      const innerName = await searchName(segment, listed, name, transform.dependsOnCaller !== true, ask);
-      return await this.#through(at, transform, kind, name, innerName ?? name, context, reader);
-    } catch (error) {
-      return new Item({ kind, name }).hide(transform, name, error as Error);
-    }
-  }
-
-  /** The item inside of an entry. */
-  #inside(at: number, kind: ItemKind, name: string, context: Context, read: Handler | undefined): Followed {
-    const segment = this.#segmentBefore(at + 1);
-    if (segment === undefined) return this.#seen(at + 1, kind, name, context, read);
-    const seen = this.#seen(at + 1, kind, name, context, undefined);
-    // Middleware of users may show what is hidden inside of it.
-    const isOpaque = this.#layers[at] === undefined;
-    const passed = then(seen, (item) => (isOpaque && item.hiddenBy !== undefined ? new Item({ kind, name }) : item));
-    return this.#defined(segment, passed, context, read);
-  }
-
-  /** The item outside of a transform under the name that the caller has used. */
-  #shown(at: number, transform: Transform, item: Item, name: string, isNeeded: boolean, context: Context): Followed {
-    const isHidden = item.hiddenBy !== undefined;
-    if (isNeeded && item.failure !== undefined && !isHidden) return item.hide(transform, name, item.failure);
-    // What is hidden further inside is in no list here. If it is hidden here too, the outermost refusal counts.
-    const listed = isHidden ? item.withoutDefinition() : item;
-    const check = (shown: Item | undefined): Item => {
-      if (shown?.name !== name) return listed.hide(transform, name);
-      if (!isHidden) return shown;
-      return item.name === name ? item : item.change({ name }).setOrigin(transform, item);
-    };
-    const fail = (error: unknown): Item => listed.hide(transform, name, error as Error);
-    try {
-      const shown = this.#ask(at, transform, listed, context);
-      return shown instanceof Promise ? shown.then(check, fail) : check(shown);
-    } catch (error) {
-      return fail(error);
-    }
-  }
-
-  #fromBase(kind: ItemKind, name: string, context: Context): Followed {
-    const { items } = this.#base;
-    if (items !== undefined) return items.find(kind, name, context);
-    const { item } = context;
-    return item instanceof Item && item.kind === kind && item.name === name ? item : new Item({ kind, name });
-  }
-
-  /** Adds what the lists of a segment say about an item inside of it. */
-  #defined({ catalogue, remembers }: Segment, found: Followed, context: Context, read: Handler | undefined): Followed {
-    if (read === undefined && !remembers) return found;
-    return then(found, (item) => {
-      const { kind, name } = item;
-      if (item.hiddenBy !== undefined || kind === "tasks") return item;
-      const { caller } = context;
-      const known = catalogue.get(kind, name, caller);
-      if (read === undefined) return known === undefined ? item : item.withDefinition(known);
-      const until = catalogue.freshUntil(kind, caller);
-      if (known !== undefined && performance.now() < until) return item.withDefinition(known, until);
-      return catalogue.find(kind, name, context, read).then(
-        (definition) => (definition === undefined ? item.withoutDefinition() : item.withDefinition(definition, until)),
-        (error: unknown) => item.withFailure(error as Error),
-      );
-    });
   }
 
   /** Passes requests through a transform. Its lists are changed at the edge of its segment. */
@@ -448,7 +274,7 @@ export class Driver implements ItemSource {
       const { method } = request;
       if (LISTS_BY_METHOD.has(method)) return next(request, context);
       if (method === "subscriptions/listen") {
-        return listenThrough(transform, request, context, next, (item) => this.#ask(at, transform, item, context));
+        return listenThrough(transform, request, context, next, (item) => this.items.ask(at, transform, item, context));
       }
       const { item } = context;
       if (item instanceof Item && isNamedIn(request, item)) {
@@ -461,13 +287,13 @@ export class Driver implements ItemSource {
 
   /** A request for an item that the transform has added, which its middleware passes on: another item may have its name. */
   async #passAdded(at: number, item: Item, request: Request, context: Context, next: Handler): Promise<Result> {
-    const inner = await this.#inside(at, item.kind, item.name, context, undefined);
+    const inner = await this.items.inside(at, item.kind, item.name, context, undefined);
     return next(request, copyContext(context, { item: inner }));
   }
 
   #refusal(at: number, transform: Transform, item: Item, request: Request, context: Context): unknown {
     if (item.failure !== undefined) return item.failure;
-    return transform.refuse?.(item, this.#viewAt(at, context)) ?? notFoundIn(request, item);
+    return transform.refuse?.(item, this.items.viewAt(at, context)) ?? notFoundIn(request, item);
   }
 
   /** The error in the names that callers use. One that lists other names, which may be hidden, is replaced. */
@@ -487,10 +313,6 @@ export class Driver implements ItemSource {
       ? notFound(capabilityOf(item.kind), item.name)
       : error;
   }
-}
-
-function then<From, To>(value: From | Promise<From>, use: (value: From) => To | Promise<To>): To | Promise<To> {
-  return value instanceof Promise ? value.then(use) : use(value);
 }
 
 function definitionOf(item: Item | undefined): Definition | undefined {

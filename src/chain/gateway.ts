@@ -353,11 +353,11 @@ class StackVersion {
   }
 
   find(kind: ItemKind, name: string, context: Context): Item | Promise<Item> {
-    return this.#driver.find(kind, name, this.select === undefined ? context : withPart(this.select, context));
+    return this.#driver.items.find(kind, name, this.select === undefined ? context : withPart(this.select, context));
   }
 
   itemsVersion(caller: Caller): number {
-    return this.#driver.version(caller);
+    return this.#driver.items.version(caller);
   }
 
   /** Resolves when the last request is finished. No request may be started after this call. */
@@ -421,17 +421,17 @@ async function checkHeaders(driver: Driver, request: Request, context: Context):
   const { name, arguments: given } = request.params;
   const { headers = {} } = context.caller;
   const find = async (): Promise<Item> => {
-    const item = await driver.define("tools", name as string, context);
+    const item = await driver.items.define("tools", name as string, context);
     context.signal.throwIfAborted();
     return item;
   };
   const mismatch = ({ facts, hiddenBy }: Item): string | undefined =>
     hiddenBy === undefined ? checkHeaderParams(facts?.headers ?? [], given, headers) : undefined;
-  const version = driver.version(context.caller);
+  const version = driver.items.version(context.caller);
   let item = await find();
-  if (mismatch(item) !== undefined && version === driver.version(context.caller)) {
+  if (mismatch(item) !== undefined && version === driver.items.version(context.caller)) {
     // The list was not read just now. The schema may be outdated, so it is read again before the call is refused.
-    await driver.refresh("tools", context);
+    await driver.items.refresh("tools", context);
     item = await find();
   }
   const problem = mismatch(item);

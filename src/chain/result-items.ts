@@ -32,8 +32,31 @@ export function mapItems(
 
 type ChangeUri = (uri: string) => string;
 
+/** Changes the URIs of views in `_meta`: that of a tool, or of a result (extension MCP Apps, and its older keys). */
+export function mapViewUris<T extends Fields>(item: T, change: ChangeUri): T {
+  const { _meta: meta } = item;
+  if (!isObject(meta)) return item;
+  let changed = meta;
+  for (const key of VIEW_KEYS) {
+    const uri = changed[key];
+    if (typeof uri === "string") changed = withField(changed, key, change(uri));
+  }
+  const { ui } = changed;
+  const uri = isObject(ui) ? ui["resourceUri"] : undefined;
+  if (isObject(ui) && typeof uri === "string") {
+    changed = withField(changed, "ui", withField(ui, "resourceUri", change(uri)));
+  }
+  return withField(item, "_meta", changed);
+}
+
+export function hasViewUri({ _meta: meta }: Fields): boolean {
+  return isObject(meta) && (isObject(meta["ui"]) || VIEW_KEYS.some((key) => meta[key] !== undefined));
+}
+
+const VIEW_KEYS = ["ui/resourceUri", "openai/outputTemplate"] as const;
+
 export function mapResultUris<T extends Fields>(result: T, change: ChangeUri): T {
-  let changed = mapField(result, "contents", (item) => mapUri(item, change));
+  let changed = mapField(mapViewUris(result, change), "contents", (item) => mapUri(item, change));
   changed = mapField(changed, "content", (block) => mapBlock(block, change));
   changed = mapField(changed, "messages", (message) => mapMessage(message, change));
   const ofTask = changed["result"];

@@ -149,3 +149,13 @@ export function keptList(
   const isSame = known?.kind === kind && known.isFirstPage === isFirstPage && isSameArray(known.before, items);
   return isSame ? known.after : undefined;
 }
+
+/** The segment that begins at a place. */
+export function segmentFrom(segments: readonly Segment[], at: number): Segment | undefined {
+  return segments.find(({ start }) => start === at);
+}
+
+/** The segment that ends before a place. */
+export function segmentBefore(segments: readonly Segment[], at: number): Segment | undefined {
+  return segments.find(({ start, end }) => end === at && start < at);
+}

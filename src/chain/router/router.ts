@@ -2,6 +2,7 @@
 // upstreams. A failure of one upstream is reported and does not affect the others. Does not start or close upstreams.
 
 import { ownInfo } from "../../client/connect.ts";
+import { within } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -32,6 +33,8 @@ export interface RouterOptions extends Omit<NamingOptions, "rememberNames"> {
 }
 
 const MAX_VIEWS = 1_000;
+/** How long a list of tools waits for the lists of resources, which decide how the URIs of views are shown. */
+const READ_URIS_MS = 2_000;
 
 type RoutedHandler = (request: Request, context: Context, view: View, ours: RouterInfo) => Promise<Result>;
 
@@ -90,6 +93,19 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
         sum += (upstream.handler as ItemHandler).items?.version(caller) ?? 0;
       }
       return sum;
+    },
+    readUris: async (context) => {
+      const view = knownView(context.caller);
+      if (view?.indexes.resources.isCold !== true) return;
+      await within(
+        READ_URIS_MS,
+        view.list("resources", context, () => false),
+      );
+    },
+    shownUri: (upstream, uri, caller) => {
+      const view = knownView(caller);
+      const index = view?.upstreams.findIndex((one) => one.upstream.name === upstream) ?? -1;
+      return view === undefined || index === -1 ? uri : view.addresses.shown(index, uri);
     },
   };
   run.items = items;
