@@ -30,8 +30,11 @@ export function layered(name: string, layer: Layer): LayeredMiddleware {
 }
 
 /** A handler with a transform around it. */
-export function transformed(transform: Transform, handler: ItemHandler): Handler {
-  return new Driver([{ name: "", middleware: layered("", { transform }) }], handler).run;
+export function transformed(transform: Transform, handler: ItemHandler): ItemHandler {
+  const { run, items } = new Driver([{ name: "", middleware: layered("", { transform }) }], handler);
+  const inner: ItemHandler = (request, context) => run(request, context);
+  if (handler.items !== undefined) inner.items = items;
+  return inner;
 }
 
 function layerOf({ middleware }: ChainEntry): Layer | undefined {
@@ -123,7 +126,8 @@ export class Driver {
    */
   async #checkOther(start: number, caller: Item, item: Item, request: Request, context: Context): Promise<void> {
     const { kind, name } = caller;
-    const { ownNames, otherNames, upstream } = item;
+    const { ownNames, upstream } = item;
+    const otherNames = [item.name, ...item.otherNames];
     for (const [at, layer] of this.#layers.slice(0, start).entries()) {
       const transform = layer?.transform;
       if (transform?.hides !== true || !transform.kinds.has(kind)) continue;
@@ -274,7 +278,9 @@ export class Driver {
       const { method } = request;
       if (LISTS_BY_METHOD.has(method)) return next(request, context);
       if (method === "subscriptions/listen") {
-        return listenThrough(transform, request, context, next, (item) => this.items.ask(at, transform, item, context));
+        return listenThrough(transform, request, context, next, (item) =>
+          this.items.askAbout(at, transform, item, context),
+        );
       }
       const { item } = context;
       if (item instanceof Item && isNamedIn(request, item)) {

@@ -59,6 +59,20 @@ export class ItemFollower implements ItemSource {
     }
   }
 
+  /** The same for a URI of a subscription. If the transform decides by the definition, that is found first. */
+  askAbout(
+    at: number,
+    transform: Transform,
+    item: Item,
+    context: Context,
+  ): Item | undefined | Promise<Item | undefined> {
+    if (transform.needs?.(item.kind, item.name) !== true) return this.ask(at, transform, item, context);
+    const inner = this.inside(at, item.kind, item.name, context, this.#handlers[at + 1]);
+    return whenKnown(inner, (known) =>
+      known.hiddenBy !== undefined || known.failure !== undefined ? undefined : this.ask(at, transform, known, context),
+    );
+  }
+
   viewAt(at: number, context: Context): TransformView {
     return { caller: context.caller, context, next: this.#handlers[at + 1] as Handler };
   }

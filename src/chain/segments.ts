@@ -78,7 +78,7 @@ export function createSegments(all: readonly (Layer | undefined)[]): readonly Se
       transforms: transforms.filter(({ transform }) => transform.answersLists !== true).toReversed(),
       dependsOnCaller: transforms.some(({ transform }) => transform.dependsOnCaller),
       isLive: transforms.some(({ transform }) => transform.isLive),
-      remembers: user !== undefined,
+      remembers: user !== undefined || layers.includes(undefined),
       catalogue: catalogueOf(user),
       lists: new WeakMap(),
       definitions: { tools: new WeakMap(), prompts: new WeakMap(), resources: new WeakMap(), templates: new WeakMap() },

@@ -4,7 +4,7 @@ export type { Chain, ChainTarget, GatewayOptions } from "./chain.ts";
 export type { ComposedHandler } from "./compose.ts";
 export type { ChainEntry } from "../protocol/compose.ts";
 export type { ActingMiddleware, DefinedMiddleware, Definition, DefinitionPlace, Place } from "./define.ts";
-export type { Layer, Transform } from "./layer.ts";
+export type { Layer, Transform, TransformView } from "./layer.ts";
 export type { Gateway, GatewayUpstream } from "./gateway.ts";
 export type { CallReader, ObservedCall, ObservedQuestion, Step } from "./observe.ts";
 export type { Metadata, MetadataServer, TransformedItem, TransformOptions } from "./transform.ts";
@@ -43,3 +43,5 @@ export type { Authorizer, Challenge, OutgoingRequest } from "../core/authenticat
 export type { Limits } from "../jsonrpc/codec.ts";
 export type { Message, ResponseMessage } from "../jsonrpc/message.ts";
 export type { Inbound, SendOptions, Transport, TransportSource } from "../transport/transport.ts";
+export type { Definition as ItemDefinition, Item, ItemKind } from "./catalogue.ts";
+export type { McpError } from "../protocol/errors.ts";

@@ -11,7 +11,7 @@ import type { Route, RoutedUpstream } from "./names.ts";
 import type { NamedKind } from "./shown-names.ts";
 import type { AddressRoutes, IsFound, UpstreamView, View } from "./view.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";
-import { Item, type Definition, type ItemKind } from "../catalogue.ts";
+import { Item, type ItemKind } from "../catalogue.ts";
 import type { ItemHandler } from "../layer.ts";
 
 const NOUNS = {
@@ -52,8 +52,7 @@ export function findItem(kind: ItemKind, name: string, context: Context, view: V
   // Only a name in the lists leads to the same item until they change.
   const item = (route: Route, until = 0): Item | Promise<Item> => {
     const { name: upstream, handler } = view.at(route);
-    const definition = kind === "tasks" ? undefined : view.indexes[kind].definition(route);
-    return itemAt(upstream, handler, kind, name, route.name, context, { definition, route: { view, route }, until });
+    return itemAt(upstream, handler, kind, name, route.name, context, { route: { view, route }, until });
   };
   const unknown = (): Item => new Item({ kind, name });
   if (kind === "tasks") {
@@ -99,7 +98,7 @@ export function itemAt(
   name: string,
   ownName: string,
   context: Context,
-  more?: { readonly definition: Definition | undefined; readonly route: unknown; readonly until: number },
+  more?: { readonly route: unknown; readonly until: number },
 ): Item | Promise<Item> {
   const create = (inner: Item | undefined): Item => {
     const ownNames = [ownName, ...(inner?.ownNames ?? [])];

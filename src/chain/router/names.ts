@@ -287,12 +287,6 @@ export class NameIndex {
     this.#edits += 1;
   }
 
-  /** As its upstream has listed it last. */
-  definition({ upstream, name }: Route): ListItem | undefined {
-    const at = this.#lists[upstream]?.indexOf(name) ?? -1;
-    return at === -1 ? undefined : this.#items[upstream]?.[at];
-  }
-
   /** Another number when names may lead elsewhere, or definitions have changed. */
   get version(): number {
     return this.#edits + (this.#named?.shownNames.version ?? 0);

@@ -30,7 +30,7 @@ const KIND_OF: ReadonlyMap<string, NamedKind> = new Map<string, NamedKind>([
 ]);
 
 /** For a name that may lead elsewhere after the next list. */
-const UNSURE = { definition: undefined, route: undefined, until: 0 } as const;
+const UNSURE = { route: undefined, until: 0 } as const;
 
 interface Loaded {
   readonly tools: OwnNames;

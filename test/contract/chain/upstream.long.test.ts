@@ -469,7 +469,7 @@ describe("an upstream", () => {
   });
 
   it("refuses wrong options", async () => {
-    expect(() => upstream(program(), { share: "all" as never })).toThrow(/`share` must be one of shared, per-session/);
+    expect(() => upstream(program(), { share: "all" as never })).toThrow(/`share` must be "shared", "per-session"/);
     expect(() => upstream(program(), { revision: 2020 as never })).toThrow(/`revision`/);
     await expect(caller(upstream(program(), { revision: "2020-01-01" }), SESSION)).rejects.toThrow(
       /2020-01-01; supported:/,
