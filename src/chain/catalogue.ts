@@ -14,6 +14,7 @@ import { walkPages } from "../protocol/walk-pages.ts";
 /** An item as a server lists it. */
 export type Definition = { readonly [field: string]: unknown };
 
+/** What an item is: a tool, prompt, resource, template, or task. */
 export type ItemKind = CalledItem["kind"];
 
 /** What an item has. Only `kind` and `name` must be given. */
