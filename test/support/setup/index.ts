@@ -16,7 +16,7 @@ export async function setup(): Promise<void> {
     console.error("Skipped: tests of GNU Smalltalk. gst is missing and could not be installed (Debian 11 has it).");
   installBubblewrap();
   const problem = await sandboxProblem();
-  if (problem !== undefined) console.error(`Skipped: tests of the sandbox of live sessions. ${problem}`);
+  if (problem !== undefined) console.error(`Skipped: tests of the sandbox of live sessions. ${problem.message}`);
   if (IS_LONG && !installFiveam())
     console.error("Skipped: tests of run-tests with FiveAM, which could not be installed (apt-get install cl-fiveam).");
   if (IS_LONG && !installSqueak())
