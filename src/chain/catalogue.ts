@@ -17,8 +17,8 @@ export type Definition = { readonly [field: string]: unknown };
 /** What an item is: a tool, prompt, resource, template, or task. */
 export type ItemKind = CalledItem["kind"];
 
-/** What an item has. Only `kind` and `name` must be given. */
-interface ItemFields {
+/** One entry of a catalogue, at one place in a chain. */
+export class Item implements CalledItem {
   readonly kind: ItemKind;
   readonly name: string;
   readonly upstream: string | undefined;
@@ -34,33 +34,16 @@ interface ItemFields {
   /** Whether an upstream has it. Otherwise it is only a name that a caller has sent. */
   readonly isKnown: boolean;
   /** The item as it was before `changedBy` changed it. */
-  readonly inner: Item | undefined;
-  readonly changedBy: object | undefined;
+  inner: Item | undefined;
+  changedBy: object | undefined;
   /** The transform that hides it, here or further inside. */
   readonly hiddenBy: object | undefined;
   /** Why its definition could not be read. */
   readonly failure: Error | undefined;
   /** Until when its definition counts, on the clock of `performance`. */
   readonly until: number;
-}
 
-/** One entry of a catalogue, at one place in a chain. */
-export class Item implements CalledItem, ItemFields {
-  readonly kind: ItemKind;
-  readonly name: string;
-  readonly upstream: string | undefined;
-  readonly upstreams: readonly string[];
-  readonly ownNames: readonly string[];
-  readonly otherNames: readonly string[];
-  readonly definition: Definition | undefined;
-  readonly route: unknown;
-  readonly isKnown: boolean;
-  inner: Item | undefined;
-  changedBy: object | undefined;
-  readonly hiddenBy: object | undefined;
-  readonly failure: Error | undefined;
-  readonly until: number;
-
+  /** Only `kind` and `name` must be given. */
   constructor(fields: Partial<ItemFields> & Pick<ItemFields, "kind" | "name">) {
     this.kind = fields.kind;
     this.name = fields.name;
@@ -137,6 +120,12 @@ export class Item implements CalledItem, ItemFields {
     return changed(this, { failure });
   }
 }
+
+/** What an item is made of. */
+type ItemFields = Omit<
+  Item,
+  "ownName" | "facts" | "change" | "setOrigin" | "hide" | "withDefinition" | "withoutDefinition" | "withFailure"
+>;
 
 function changed(item: ItemFields, changes: Partial<ItemFields>): Item {
   return new Item({ ...item, ...changes });

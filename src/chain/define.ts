@@ -55,7 +55,7 @@ export interface Definition<Of extends Fields = Fields> {
   readonly keepsLists?: boolean | undefined;
 }
 
-/** Middleware that decides by definitions says which it needs (driver.ts). */
+/** Middleware that decides by definitions says which it needs (layer.ts). */
 export type ActingMiddleware = Middleware & { needs?: Layer["needs"] };
 
 /** Creates a middleware. Throws an error that names the option if one is wrong. */
