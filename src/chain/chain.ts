@@ -87,7 +87,7 @@ export function chain(...middleware: readonly Middleware[]): Chain {
       return createGateway({
         middleware,
         upstreams,
-        handler: handlerFor(upstreams, options, !isMany),
+        handler: handlerFor(upstreams, options),
         select: options.select,
         isNameless: !isMany,
         isChanging: options.changing === true,
@@ -100,11 +100,7 @@ export function chain(...middleware: readonly Middleware[]): Chain {
 /** The name of an upstream that was given without one. */
 const ONLY = "upstream";
 
-function handlerFor(
-  upstreams: ReadonlyMap<string, GatewayUpstream>,
-  options: GatewayOptions,
-  isNameless: boolean,
-): ItemHandler {
+function handlerFor(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): ItemHandler {
   const [[name, only] = []] = upstreams;
   const when = options.upstreams?.[name ?? ""]?.names ?? options.names;
   if (
@@ -116,13 +112,12 @@ function handlerFor(
   ) {
     return lazyRouter(upstreams, options);
   }
-  const known = isNameless ? [] : [name];
   const { rememberNames } = options;
   const naming =
     rememberNames === undefined
-      ? createNaming(known, options)
-      : async () => createNaming(known, { ...options, shownNames: await ShownNames.open(rememberNames) });
-  const handler = singleUpstream(known[0], only, naming);
+      ? createNaming([name], options)
+      : async () => createNaming([name], { ...options, shownNames: await ShownNames.open(rememberNames) });
+  const handler = singleUpstream(name, only, naming);
   return options.info === undefined && options.instructions === undefined ? handler : withInfo(handler, options);
 }
 

@@ -154,11 +154,6 @@ export class NameTable {
     return this.#routes.get(shown);
   }
 
-  /** All shown names with their routes. */
-  routes(): Iterable<[shown: string, route: Route]> {
-    return this.#routes;
-  }
-
   /** The name that is shown for an upstream's own name. */
   shown(upstream: number, name: string): string {
     return this.#changed[upstream]?.get(name) ?? name;
@@ -375,19 +370,11 @@ export class NameIndex {
       (this.#shownTable === this.names && this.#version === this.#named.shownNames.version)
     )
       return;
-    const { kind, shownNames, onWarning } = this.#named;
-    const invalid = new Map<string, string[]>();
-    for (const [shown, route] of this.names.routes()) {
-      const upstream = this.#upstreams[route.upstream]?.name ?? "";
-      const isNew = shownNames.add(kind, upstream, route.name, shown);
-      if (!isNew || VALID_NAME.test(route.name)) continue;
-      if (shownNames.isWarned(kind, upstream, route.name)) continue;
-      const list = invalid.get(upstream) ?? [];
-      invalid.set(upstream, list);
-      list.push(`${JSON.stringify(route.name)} as ${shown}`);
+    const { kind, shownNames } = this.#named;
+    for (const { index, name } of this.#upstreams) {
+      const pairs = this.listOf(index).map((ownName) => [ownName, this.names.shown(index, ownName)] as const);
+      showNames(this.#named, kind, name, pairs);
     }
-    for (const [upstream, list] of invalid)
-      callListener("onWarning", onWarning, [upstream, invalidNamesMessage(kind, list)]);
     this.#version = shownNames.version;
     this.#shownTable = this.#table;
   }
@@ -434,13 +421,24 @@ export class NameIndex {
 
 const MAX_WARNED = 5;
 
-/** Says how names that model APIs refuse are shown. `changes`: such as `"a b" as a_b-1x2y3z4`. */
-export function invalidNamesMessage(kind: NamedKind, changes: readonly string[]): string {
-  const noun = changes.length === 1 ? kind.slice(0, -1) : kind;
+/** Remembers the names that are shown for items of an upstream, and warns of those that model APIs would refuse. */
+export function showNames(
+  { shownNames, onWarning }: Naming,
+  kind: NamedKind,
+  upstream: string,
+  pairs: Iterable<readonly [name: string, shown: string]>,
+): void {
+  const changes: string[] = [];
+  for (const [name, shown] of pairs) {
+    const isNew = shownNames.add(kind, upstream, name, shown);
+    if (isNew && !VALID_NAME.test(name) && !shownNames.isWarned(kind, upstream, name))
+      changes.push(`${JSON.stringify(name)} as ${shown}`);
+  }
+  if (changes.length === 0) return;
+  const [noun, verb] = changes.length === 1 ? [kind.slice(0, -1), "has a name"] : [kind, "have names"];
   const more = changes.length > MAX_WARNED ? ` and ${changes.length - MAX_WARNED} more` : "";
-  const verb = changes.length === 1 ? "has a name" : "have names";
-  return (
+  const message =
     `${changes.length} ${noun} ${verb} that model APIs refuse (allowed: 1 to 64 letters, digits, _ and -); ` +
-    `shown instead: ${changes.slice(0, MAX_WARNED).join(", ")}${more}`
-  );
+    `shown instead: ${changes.slice(0, MAX_WARNED).join(", ")}${more}`;
+  callListener("onWarning", onWarning, [upstream, message]);
 }

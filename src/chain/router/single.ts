@@ -2,128 +2,98 @@
 // refuse: they are shown in a valid form, and requests with that form get the upstream's own name. A valid name takes one
 // lookup. This is not the router, because lists, cursors and URIs of a single upstream need no change.
 
-import { callListener } from "../../core/listeners.ts";
-import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
-import { Item, type ItemKind, type ItemSource } from "../catalogue.ts";
+import { Catalogue, Item, type ItemKind, type ItemSource } from "../catalogue.ts";
 import type { ItemHandler } from "../layer.ts";
+import { namedIn, withName } from "../named-items.ts";
 import { sendTo } from "../observe.ts";
-import { mapItems } from "../result-items.ts";
+import { LISTS_BY_METHOD, mapItems } from "../result-items.ts";
 import { checkResult, itemAt, otherName } from "./calls.ts";
 import { isMethodNotFound } from "./failures.ts";
-import { invalidNamesMessage, validName, type Naming } from "./names.ts";
-import { backgroundContext, readAllPages, shownItem } from "./pages.ts";
-import { VALID_NAME, type NamedKind } from "./shown-names.ts";
+import { showNames, validName, type Naming } from "./names.ts";
+import { backgroundContext, shownItem } from "./pages.ts";
+import type { NamedKind } from "./shown-names.ts";
 
 /** A changed name ends like this. Such a name is looked up; all others are the upstream's own, if they are valid. */
 const CHANGED = /-[0-9a-z]{7}$/;
-const MAX_NAMES = 10_000;
-
-const KIND_OF: ReadonlyMap<string, NamedKind> = new Map<string, NamedKind>([
-  ["tools/list", "tools"],
-  ["tools/call", "tools"],
-  ["prompts/list", "prompts"],
-  ["prompts/get", "prompts"],
-  ["completion/complete", "prompts"],
-]);
 
 /** For a name that may lead elsewhere after the next list. */
 const UNSURE = { route: undefined, until: 0 } as const;
 
-interface Loaded {
-  readonly tools: OwnNames;
-  readonly prompts: OwnNames;
-}
-
-/**
- * `name` is undefined if the upstream was given without one; its names are then not remembered. `naming` is a function
- * if it must be read from disk.
- */
-export function singleUpstream(
-  name: string | undefined,
-  handler: Handler,
-  naming: Naming | (() => Promise<Naming>),
-): ItemHandler {
-  const create = (given: Naming): Loaded => ({
-    tools: new OwnNames("tools", name, handler, given),
-    prompts: new OwnNames("prompts", name, handler, given),
-  });
-  let loaded = typeof naming === "function" ? undefined : create(naming);
-  let loading: Promise<Loaded> | undefined;
-  const load = async (): Promise<Loaded> => (loaded ??= create(typeof naming === "function" ? await naming() : naming));
+/** `naming` is a function if it must be read from disk. */
+export function singleUpstream(name: string, handler: Handler, naming: Naming | (() => Promise<Naming>)): ItemHandler {
+  let names = typeof naming === "function" ? undefined : new SingleNames(name, handler, naming);
+  let loading: Promise<SingleNames> | undefined;
+  const load = async (): Promise<SingleNames> =>
+    (names ??= new SingleNames(name, handler, typeof naming === "function" ? await naming() : naming));
+  const loaded = (): SingleNames | Promise<SingleNames> => names ?? (loading ??= load());
+  const send = async (request: Request, context: Context): Promise<Result> =>
+    checkResult(await sendTo(undefined, handler, request, context), request);
   const list = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
-    const [result, own] = await Promise.all([
-      sendTo(undefined, handler, request, context),
-      loaded ?? (loading ??= load()),
-    ]);
-    return own[kind].show(checkResult(result, request));
+    const [result, shown] = await Promise.all([send(request, context), loaded()]);
+    return shown.showList(kind, result);
   };
-  const send = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
-    const own = (loaded ?? (await (loading ??= load())))[kind];
-    const { method, params } = request;
-    const holder = method === "completion/complete" ? params["ref"] : params;
-    const requested = isObject(holder) ? holder["name"] : undefined;
-    let sent = request;
-    if (typeof requested === "string" && isObject(holder)) {
-      const found = own.get(requested) ?? (await own.find(requested, context));
-      // Middleware knows only the shown name, so no other may lead to the item. A name of nothing is the upstream's affair.
-      if (found === requested && own.shown(found) !== requested && (await own.lists(found, context)))
-        throw otherName(kind, requested, own.shown(found));
-      const named = found === requested ? holder : { ...holder, name: found };
-      if (named !== holder) sent = { method, params: holder === params ? named : { ...params, ref: named } };
-    }
-    return checkResult(await sendTo(undefined, handler, sent, context), sent);
-  };
-  const pass = async (request: Request, context: Context): Promise<Result> => {
-    return checkResult(await sendTo(undefined, handler, request, context), request);
+  const sendNamed = async (kind: NamedKind, name: string, request: Request, context: Context): Promise<Result> => {
+    const known = names ?? (await loaded());
+    const ownName = known.get(kind, name) ?? (await known.find(kind, name, context));
+    // Middleware knows only the shown name, so no other may lead to the item. A name of nothing is the upstream's affair.
+    if (known.isOther(kind, name, ownName) && (await known.lists(kind, name, context)))
+      throw otherName(kind, name, known.shown(kind, name));
+    return send(ownName === name ? request : withName(request, ownName), context);
   };
   const run: ItemHandler = (request, context) => {
-    const kind = KIND_OF.get(request.method);
-    if (kind === undefined) return pass(request, context);
-    return request.method.endsWith("/list") ? list(kind, request, context) : send(kind, request, context);
+    const listed = LISTS_BY_METHOD.get(request.method)?.kind;
+    if (isNamedKind(listed)) return list(listed, request, context);
+    const named = NAMED_METHODS.has(request.method) ? namedIn(request) : undefined;
+    return named !== undefined && isNamedKind(named.kind)
+      ? sendNamed(named.kind, named.name, request, context)
+      : send(request, context);
   };
-  const item = (kind: ItemKind, requested: string, ownName: string, context: Context): Item | Promise<Item> =>
-    itemAt(undefined, handler, kind, requested, ownName, context, CHANGED.test(requested) ? UNSURE : undefined);
-  const find = async (kind: NamedKind, requested: string, context: Context): Promise<Item> => {
-    const own = (loaded ?? (await (loading ??= load())))[kind];
-    const ownName = own.get(requested) ?? (await own.find(requested, context).catch(() => requested));
-    return ownName === requested && own.shown(ownName) !== requested
-      ? new Item({ kind, name: requested })
-      : item(kind, requested, ownName, context);
+  const item = (kind: ItemKind, name: string, ownName: string, context: Context): Item | Promise<Item> =>
+    itemAt(undefined, handler, kind, name, ownName, context, CHANGED.test(name) ? UNSURE : undefined);
+  const find = async (kind: NamedKind, name: string, context: Context): Promise<Item> => {
+    const known = await loaded();
+    const ownName = known.get(kind, name) ?? (await known.find(kind, name, context).catch(() => name));
+    return known.isOther(kind, name, ownName) ? new Item({ kind, name }) : item(kind, name, ownName, context);
   };
   const items: ItemSource = {
-    find: (kind, requested, context) => {
-      if (kind !== "tools" && kind !== "prompts") return item(kind, requested, requested, context);
-      const ownName = loaded?.[kind].get(requested);
-      return ownName === undefined || (ownName === requested && loaded?.[kind].shown(ownName) !== requested)
-        ? find(kind, requested, context)
-        : item(kind, requested, ownName, context);
+    find: (kind, name, context) => {
+      if (!isNamedKind(kind)) return item(kind, name, name, context);
+      const ownName = names?.get(kind, name);
+      return names === undefined || ownName === undefined || names.isOther(kind, name, ownName)
+        ? find(kind, name, context)
+        : item(kind, name, ownName, context);
     },
-    version: (caller) => {
-      const shown = loaded?.tools.version ?? 0;
-      return shown + ((handler as ItemHandler).items?.version(caller) ?? 0);
-    },
+    version: (caller) => (names?.version ?? 0) + ((handler as ItemHandler).items?.version(caller) ?? 0),
   };
   run.items = items;
   return run;
 }
 
-/** Finds the upstream's own names for shown ones. Names that were shown before, with other upstreams, are kept. */
-class OwnNames {
-  readonly #kind: NamedKind;
-  readonly #upstream: string | undefined;
-  readonly #handler: Handler;
-  readonly #naming: Naming;
-  /** Own names by shown names that look changed, also if they are not. */
-  readonly #own = new BoundedMap<string, string>(MAX_NAMES);
+const NAMED_METHODS: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "completion/complete"]);
 
-  constructor(kind: NamedKind, upstream: string | undefined, handler: Handler, naming: Naming) {
-    this.#kind = kind;
+function isNamedKind(kind: ItemKind | undefined): kind is NamedKind {
+  return kind === "tools" || kind === "prompts";
+}
+
+/** Finds the upstream's own names for shown ones. Names that were shown before, with other upstreams, are kept. */
+class SingleNames {
+  readonly #upstream: string;
+  readonly #naming: Naming;
+  readonly #catalogue = new Catalogue();
+  /** Reads lists. One that the upstream does not have is empty. */
+  readonly #read: Handler;
+
+  constructor(upstream: string, handler: Handler, naming: Naming) {
     this.#upstream = upstream;
-    this.#handler = handler;
     this.#naming = naming;
+    this.#read = (request, context) =>
+      handler(request, context).catch((error: unknown) => {
+        if (!isMethodNotFound(error)) throw error;
+        return { [LISTS_BY_METHOD.get(request.method)?.field ?? ""]: [] };
+      });
   }
 
   /** Another number when names may lead elsewhere. */
@@ -131,80 +101,68 @@ class OwnNames {
     return this.#naming.shownNames.version;
   }
 
-  /** Undefined if the list must be read to know it. */
-  get(shown: string): string | undefined {
-    const owner = this.#naming.shownNames.owner(this.#kind, shown);
+  /** The upstream's own name. Undefined if the list must be read to know it. */
+  get(kind: NamedKind, shown: string): string | undefined {
+    const owner = this.#naming.shownNames.owner(kind, shown);
     if (owner !== undefined && owner.upstream === this.#upstream) return owner.name;
-    return CHANGED.test(shown) ? this.#own.get(shown) : shown;
+    return CHANGED.test(shown) ? undefined : shown;
   }
 
   /** Reads the list. A name that is not in it is the upstream's own. */
-  async find(shown: string, context: Context): Promise<string> {
-    for (const name of await this.#names(context)) this.#learn(name, this.shown(name));
-    const found = this.#own.get(shown) ?? shown;
-    this.#own.set(shown, found);
-    return found;
+  async find(kind: NamedKind, shown: string, context: Context): Promise<string> {
+    const background = backgroundContext(context, context.signal);
+    const isListed = (await this.#catalogue.find(kind, shown, background, this.#read)) !== undefined;
+    const listed = isListed ? [shown] : (await this.#catalogue.all(kind, background, this.#read)).keys();
+    for (const name of listed) {
+      if (this.shown(kind, name) !== shown) continue;
+      this.#naming.shownNames.add(kind, this.#upstream, name, shown);
+      return name;
+    }
+    return shown;
+  }
+
+  /** Whether this is the upstream's own name of an item that callers see under another name, or the name of nothing. */
+  isOther(kind: NamedKind, name: string, ownName: string): boolean {
+    return ownName === name && this.shown(kind, name) !== name;
   }
 
   /** Whether the upstream has an item with this name of its own. True if it does not say. */
-  async lists(name: string, context: Context): Promise<boolean> {
-    const names = await this.#names(context).catch(() => [name]);
-    return names.includes(name);
-  }
-
-  async #names(context: Context): Promise<readonly string[]> {
-    try {
-      const own = backgroundContext(context, context.signal);
-      return [...(await readAllPages(this.#handler, LISTS[this.#kind], {}, own)).keys];
-    } catch (error) {
-      if (isMethodNotFound(error)) return [];
-      throw error;
-    }
+  async lists(kind: NamedKind, name: string, context: Context): Promise<boolean> {
+    const background = backgroundContext(context, context.signal);
+    const find = this.#catalogue.find(kind, name, background, this.#read);
+    return find.then(
+      (definition) => definition !== undefined,
+      () => true,
+    );
   }
 
   /** A page of the list as callers see it. */
-  show(result: Result): Result {
-    const { shownNames, onWarning } = this.#naming;
-    const kind = this.#kind;
-    const upstream = this.#upstream;
+  showList(kind: NamedKind, result: Result): Result {
     const list = LISTS[kind];
     const items: unknown = result[list.field];
     if (!Array.isArray(items)) return result;
-    const changed = new Map<string, string>();
+    const [kept, changed] = [new Map<string, string>(), new Map<string, string>()];
     for (const item of items as readonly unknown[]) {
       const name = isObject(item) ? item[list.key] : undefined;
       if (typeof name !== "string") continue;
-      const shown = this.shown(name);
-      this.#learn(name, shown);
-      if (upstream !== undefined) shownNames.add(kind, upstream, name, shown);
-      if (shown !== name) changed.set(name, shown);
+      const shown = this.shown(kind, name);
+      (shown === name ? kept : changed).set(name, shown);
     }
+    showNames(this.#naming, kind, this.#upstream, kept);
     if (changed.size === 0 && !(items as readonly unknown[]).some(hasRouterMeta)) return result;
-    const invalid = [...changed].filter(
-      ([name]) => !VALID_NAME.test(name) && !shownNames.isWarned(kind, upstream ?? "", name),
-    );
-    const changes = invalid.map(([name, shown]) => `${JSON.stringify(name)} as ${shown}`);
-    if (changes.length > 0)
-      callListener("onWarning", onWarning, [upstream ?? "server", invalidNamesMessage(kind, changes)]);
+    const free = [...changed].filter(([, shown]) => this.get(kind, shown) !== shown);
+    showNames(this.#naming, kind, this.#upstream, free);
     return mapItems(result, list, (item, name) => {
       const shown = changed.get(name);
       if (shown === undefined) return hasRouterMeta(item) ? shownItem(item, list.key, name, name, undefined) : item;
-      // Another item has this very name. Its own name is not changed.
-      if (this.get(shown) !== name) return undefined;
-      return shownItem(item, list.key, name, shown, undefined);
+      // Another item may have this very name. Its own name is not changed.
+      return this.get(kind, shown) === shown ? undefined : shownItem(item, list.key, name, shown, undefined);
     });
   }
 
   /** The name that callers see. */
-  shown(name: string): string {
-    const { shownNames } = this.#naming;
-    const before = this.#upstream === undefined ? undefined : shownNames.shown(this.#kind, this.#upstream, name);
-    return before ?? validName(name);
-  }
-
-  #learn(name: string, shown: string): void {
-    if (!CHANGED.test(shown)) return;
-    if (shown === name || this.#own.get(shown) !== shown) this.#own.set(shown, name);
+  shown(kind: NamedKind, name: string): string {
+    return this.#naming.shownNames.shown(kind, this.#upstream, name) ?? validName(name);
   }
 }
 
