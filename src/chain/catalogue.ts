@@ -203,7 +203,7 @@ interface KnownList {
 /** The definitions in the lists at one place of a chain, by the view of the caller. */
 export class Catalogue {
   /** Another number when something was learned or forgotten. */
-  version = 0;
+  version: number = startVersion();
   #views = new BoundedMap<string, Partial<Record<ListKind, KnownList>>>(MAX_VIEWS);
 
   /** What the last list says about an item, without reading it. */

@@ -13,7 +13,7 @@ import { Item, type Definition } from "./catalogue.ts";
 import { addedBy, type ItemHandler, type Layer, type LayeredMiddleware, type Transform } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
 import { ItemFollower, whenKnown } from "./follow.ts";
-import { createSegments, keptList, segmentBefore, segmentFrom, type Segment } from "./segments.ts";
+import { createSegments, keptList, type Segment } from "./segments.ts";
 import { capabilityOf, isNamedIn, isNotFoundKind, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
 import { asPrivate, LISTS_BY_METHOD, mapResultUris, hasViewUri, mapViewUris, type KindOfList } from "./result-items.ts";
 
@@ -41,10 +41,6 @@ function layerOf({ middleware }: ChainEntry): Layer | undefined {
   return (middleware as LayeredMiddleware).layer;
 }
 
-function segmentsOf(entries: readonly ChainEntry[]): readonly Segment[] {
-  return createSegments(entries.map(layerOf));
-}
-
 export class Driver {
   /** What the names of callers lead to. */
   readonly items: ItemFollower;
@@ -59,21 +55,31 @@ export class Driver {
   readonly #changesUris: boolean;
 
   /** `segments`: those of an earlier driver with the same entries, which remember what they have learned. */
-  constructor(entries: readonly ChainEntry[], base: ItemHandler, segments: readonly Segment[] = segmentsOf(entries)) {
-    this.#layers = entries.map(layerOf);
+  constructor(
+    entries: readonly ChainEntry[],
+    base: ItemHandler,
+    segments: readonly [Segment, ...Segment[]] = createSegments(entries.map(layerOf)),
+  ) {
+    const layers = entries.map(layerOf);
+    const names = entries.map(({ name }) => name);
+    const handlers = this.#handlers;
+    this.#layers = layers;
     this.#base = base;
     this.#segments = segments;
     this.#changesUris =
-      base.items?.shownUri !== undefined || this.#layers.some((layer) => layer?.transform?.outerUri !== undefined);
-    this.#first = base;
-    const names = entries.map(({ name }) => name);
-    this.items = new ItemFollower({ layers: this.#layers, names, segments, base, handlers: this.#handlers });
-    const last = segmentFrom(segments, entries.length);
-    this.#handlers[entries.length] = last === undefined ? base : this.#withEdge(last, this.#learning(last, base));
-    for (const [at, entry] of [...entries.entries()].toReversed()) this.#handlers[at] = this.#compose(at, entry);
+      base.items?.shownUri !== undefined || layers.some((layer) => layer?.transform?.outerUri !== undefined);
+    this.items = new ItemFollower({ layers, names, first: segments[0], base, handlers });
+    let handler: Handler = (this.#first = base);
+    for (const segment of segments.toReversed()) {
+      handler = handlers[segment.end] = this.#learning(segment, handler);
+      for (let at = segment.end - 1; at >= segment.start; at -= 1) {
+        handler = handlers[at] = this.#compose(segment, at, entries[at] as ChainEntry, handler);
+      }
+      this.#first = handler;
+      handler = handlers[segment.start] = this.#withEdge(segment, handler);
+    }
     // A middleware that answers lists itself has a segment of its own.
-    const answersLists = this.#layers[0]?.transform?.answersLists === true;
-    this.items.reader = answersLists ? (this.#handlers[1] as Handler) : this.#first;
+    this.items.reader = layers[0]?.transform?.answersLists === true ? (handlers[1] as Handler) : this.#first;
   }
 
   readonly run: Handler = (request, context) => (this.#handlers[0] as Handler)(request, context);
@@ -83,17 +89,12 @@ export class Driver {
     return this.#first(request, context);
   }
 
-  #compose(at: number, { name, middleware }: ChainEntry): Handler {
+  #compose(segment: Segment, at: number, { name, middleware }: ChainEntry, inner: Handler): Handler {
     const layer = this.#layers[at];
-    const segmentOf = segmentBefore(this.#segments, at + 1);
-    let handler = this.#handlers[at + 1] as Handler;
-    if (segmentOf !== undefined) this.#handlers[at + 1] = handler = this.#learning(segmentOf, handler);
-    if (layer?.transform !== undefined) handler = this.#withTransform(at, layer.transform, handler);
+    const { transform } = layer ?? {};
+    const handler = transform === undefined ? inner : this.#withTransform(segment, at, transform, inner);
     const acting = layer === undefined ? middleware : layer.middleware;
-    if (acting !== undefined) handler = withMiddleware({ name, middleware: acting }, handler);
-    if (at === 0) this.#first = handler;
-    const segment = segmentFrom(this.#segments, at);
-    return segment === undefined ? handler : this.#withEdge(segment, handler);
+    return acting === undefined ? handler : withMiddleware({ name, middleware: acting }, handler);
   }
 
   /** The outside of a segment: lists get their transforms, and names are followed to their items. */
@@ -132,8 +133,8 @@ export class Driver {
       const transform = layer?.transform;
       if (transform?.hides !== true || !transform.kinds.has(kind)) continue;
       const other = new Item({ kind, name, ownNames, otherNames, upstream });
-      if ((await this.items.ask(at, transform, other, context)) === undefined) {
-        throw this.#refusal(at, transform, caller, request, context) as Error;
+      if ((await this.items.ask(at, other, context)) === undefined) {
+        throw this.#refusal(at, caller, request, context);
       }
     }
   }
@@ -244,9 +245,9 @@ export class Driver {
     let current = item;
     for (let index = first; index < transforms.length; index += 1) {
       const { transform, at } = transforms[index] as Segment["transforms"][number];
-      if (addedBy(transform, current) !== undefined) return undefined;
+      if (addedBy(transform, current.kind, current.name) !== undefined) return undefined;
       if (!transform.kinds.has(current.kind)) continue;
-      const changed = this.items.ask(at, transform, current, context);
+      const changed = this.items.ask(at, current, context);
       if (changed instanceof Promise) {
         return changed.then((next) => next && this.#outside(transforms, index + 1, next, context));
       }
@@ -257,12 +258,12 @@ export class Driver {
   }
 
   /** Passes requests through a transform. Its lists are changed at the edge of its segment. */
-  #withTransform(at: number, transform: Transform, next: Handler): Handler {
-    const { outerUri, dependsOnCaller } = transform;
+  #withTransform(segment: Segment, at: number, transform: Transform, next: Handler): Handler {
+    const { outerUri, dependsOnCaller, hides } = transform;
     const changeUris =
       outerUri && ((outcome: Promise<Result>) => outcome.then((result) => mapResultUris(result, outerUri)));
     const pass = (item: Item, request: Request, context: Context): Promise<Result> => {
-      if (item.hiddenBy === transform) return Promise.reject(this.#refusal(at, transform, item, request, context));
+      if (item.hiddenBy === transform) return Promise.reject(this.#refusal(at, item, request, context));
       const inner = item.changedBy === transform ? (item.inner ?? item) : item;
       const sent = inner.name === item.name ? request : withName(request, inner.name);
       let outcome = next(sent, inner === item ? context : copyContext(context, { item: inner }));
@@ -270,8 +271,11 @@ export class Driver {
       if (dependsOnCaller === true && CACHEABLE.has(request.method)) outcome = outcome.then(asPrivate);
       // Only of an item that an upstream certainly has are there no other names.
       if (sent === request && item.isKnown && item.ownNames.length > 0) return outcome;
+      // The error gets the names that callers use.
       return outcome.catch((error: unknown) => {
-        throw this.#outerError(error, at, transform, item, inner, request, context);
+        if (!(error instanceof McpError)) throw error;
+        if (hides === true && listsNames(error, item)) throw this.#refusal(at, item, request, context);
+        throw sent !== request && isNotFoundKind(error.kind) ? notFound(capabilityOf(item.kind), item.name) : error;
       });
     };
     return (request, context) => {
@@ -279,46 +283,32 @@ export class Driver {
       if (LISTS_BY_METHOD.has(method)) return next(request, context);
       if (method === "subscriptions/listen") {
         return listenThrough(transform, request, context, next, (item) =>
-          this.items.askAbout(at, transform, item, context),
+          this.items.askAbout(segment, at, item, context),
         );
       }
       const { item } = context;
       if (item instanceof Item && isNamedIn(request, item)) {
-        if (addedBy(transform, item) !== undefined) return this.#passAdded(at, item, request, context, next);
-        if (transform.kinds.has(item.kind)) return pass(item, request, context);
+        const { kind, name } = item;
+        if (addedBy(transform, kind, name) !== undefined) {
+          // Its middleware passes the request on: another item further inside may have the name.
+          const inner = this.items.inward(segment, at + 1, name, { kind, context });
+          return Promise.resolve(inner).then((known) => next(request, copyContext(context, { item: known })));
+        }
+        if (transform.kinds.has(kind)) return pass(item, request, context);
       }
       return changeUris === undefined ? next(request, context) : changeUris(next(request, context));
     };
   }
 
-  /** A request for an item that the transform has added, which its middleware passes on: another item may have its name. */
-  async #passAdded(at: number, item: Item, request: Request, context: Context, next: Handler): Promise<Result> {
-    const inner = await this.items.inside(at, item.kind, item.name, context, undefined);
-    return next(request, copyContext(context, { item: inner }));
-  }
-
-  #refusal(at: number, transform: Transform, item: Item, request: Request, context: Context): unknown {
+  #refusal(at: number, item: Item, request: Request, context: Context): Error {
     if (item.failure !== undefined) return item.failure;
-    return transform.refuse?.(item, this.items.viewAt(at, context)) ?? notFoundIn(request, item);
+    return this.#layers[at]?.transform?.refuse?.(item, this.items.viewAt(at, context)) ?? notFoundIn(request, item);
   }
+}
 
-  /** The error in the names that callers use. One that lists other names, which may be hidden, is replaced. */
-  #outerError(
-    error: unknown,
-    at: number,
-    transform: Transform,
-    item: Item,
-    inner: Item,
-    request: Request,
-    context: Context,
-  ): unknown {
-    if (!(error instanceof McpError)) return error;
-    const isAmbiguous = isObject(error.data) && "candidates" in error.data && capabilityOf(item.kind) !== "resources";
-    if (isAmbiguous && transform.hides === true) return this.#refusal(at, transform, item, request, context);
-    return inner.name !== item.name && isNotFoundKind(error.kind)
-      ? notFound(capabilityOf(item.kind), item.name)
-      : error;
-  }
+/** Whether an error lists other names, some of which may be hidden. */
+function listsNames(error: McpError, { kind }: Item): boolean {
+  return isObject(error.data) && "candidates" in error.data && capabilityOf(kind) !== "resources";
 }
 
 function definitionOf(item: Item | undefined): Definition | undefined {

@@ -1,22 +1,31 @@
-// Follows the names in requests to their items. Outside in, a name becomes the name inside of each transform, down to what
-// is behind the chain; then the item comes back inside out, through the same transforms. What does not come out under the
-// name that the caller has used is hidden. A name that was followed before is one lookup until a list changes.
+// Follows the name in a request to its item. Outside in, each transform says what the name is inside of it, down to what is
+// behind the chain (`inward`). Then the item comes back inside out, through the same transforms (`#outward`). What does
+// not come out under the name that the caller has used is hidden. A name that was followed before is one lookup until a
+// list changes.
 
 import type { Caller, Context, Handler } from "../core/handler.ts";
 import { errorIn } from "../protocol/compose.ts";
 import type { ListKind } from "../protocol/lists.ts";
 import { Item, viewKey, type Definition, type ItemKind, type ItemSource } from "./catalogue.ts";
 import { addedBy, type ItemHandler, type Layer, type Transform, type TransformView } from "./layer.ts";
-import { remember, searchName, segmentBefore, segmentFrom, type KnownItems, type Segment } from "./segments.ts";
+import { remember, searchName, type KnownItems, type Segment } from "./segments.ts";
 
 type Followed = Item | Promise<Item>;
+type Asked = Item | undefined | Promise<Item | undefined>;
+
+/** What is followed, and for whom. Only its name changes on the way. */
+interface Lookup {
+  readonly kind: ItemKind;
+  readonly context: Context;
+}
 
 /** The parts of a chain, which its driver has put together. */
 export interface ChainParts {
   readonly layers: readonly (Layer | undefined)[];
   /** The names of the middleware. */
   readonly names: readonly string[];
-  readonly segments: readonly Segment[];
+  /** The outermost segment. */
+  readonly first: Segment;
   /** What is behind the chain. */
   readonly base: ItemHandler;
   /** From each entry inwards; the last is what is behind the chain. */
@@ -26,86 +35,46 @@ export interface ChainParts {
 export class ItemFollower implements ItemSource {
   /** Reads the lists of the first segment. */
   reader: Handler;
-  readonly #layers: ChainParts["layers"];
-  readonly #names: ChainParts["names"];
-  readonly #segments: ChainParts["segments"];
-  readonly #base: ItemHandler;
-  readonly #handlers: ChainParts["handlers"];
+  readonly #parts: ChainParts;
   /** Whether where a name leads to stays the same until a list changes. */
   readonly #isStable: boolean;
 
-  constructor({ layers, names, segments, base, handlers }: ChainParts) {
-    this.#layers = layers;
-    this.#names = names;
-    this.#segments = segments;
-    this.#base = base;
-    this.#handlers = handlers;
-    this.reader = base;
-    this.#isStable = layers.every((layer) => layer?.transform?.isLive !== true);
-  }
-
-  /** What a transform makes of an item. Its own errors get the name of the middleware. */
-  ask(at: number, transform: Transform, item: Item, context: Context): Item | undefined | Promise<Item | undefined> {
-    const origin = (shown: Item | undefined): Item | undefined =>
-      shown === item ? item : shown?.setOrigin(transform, item);
-    try {
-      const shown = transform.item(item, this.viewAt(at, context));
-      if (!(shown instanceof Promise)) return origin(shown);
-      return shown.then(origin, (error: unknown) => {
-        throw errorIn(this.#names[at] ?? "", error);
-      });
-    } catch (error) {
-      throw errorIn(this.#names[at] ?? "", error);
-    }
-  }
-
-  /** The same for a URI of a subscription. If the transform decides by the definition, that is found first. */
-  askAbout(
-    at: number,
-    transform: Transform,
-    item: Item,
-    context: Context,
-  ): Item | undefined | Promise<Item | undefined> {
-    if (transform.needs?.(item.kind, item.name) !== true) return this.ask(at, transform, item, context);
-    const inner = this.inside(at, item.kind, item.name, context, this.#handlers[at + 1]);
-    return whenKnown(inner, (known) =>
-      known.hiddenBy !== undefined || known.failure !== undefined ? undefined : this.ask(at, transform, known, context),
-    );
-  }
-
-  viewAt(at: number, context: Context): TransformView {
-    return { caller: context.caller, context, next: this.#handlers[at + 1] as Handler };
+  constructor(parts: ChainParts) {
+    this.#parts = parts;
+    this.reader = parts.base;
+    this.#isStable = parts.layers.every((layer) => layer?.transform?.isLive !== true);
   }
 
   find(kind: ItemKind, name: string, context: Context): Followed {
-    const [first] = this.#segments;
-    return first === undefined ? new Item({ kind, name }) : this.follow(first, kind, name, context);
+    return this.follow(this.#parts.first, kind, name, context);
   }
 
   version(caller: Caller): number {
-    let sum = this.#base.items?.version(caller) ?? 0;
-    for (const { since, catalogue } of this.#segments) sum += since + catalogue.version;
+    const { base, first } = this.#parts;
+    let sum = base.items?.version(caller) ?? 0;
+    for (let segment: Segment | undefined = first; segment !== undefined; segment = segment.next) {
+      sum += segment.catalogue.version;
+    }
     return sum;
   }
 
   /** The item with its definition, for which the lists of the caller are read. */
   async define(kind: ListKind, name: string, context: Context): Promise<Item> {
-    return this.#seen(0, kind, name, context, this.reader);
+    return this.inward(this.#parts.first, 0, name, { kind, context }, this.reader);
   }
 
   /** Reads a list of the caller again. */
   async refresh(kind: ListKind, context: Context): Promise<void> {
-    await this.#segments[0]?.catalogue.refresh(kind, context, this.reader);
+    await this.#parts.first.catalogue.refresh(kind, context, this.reader);
   }
 
   /** The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. */
   follow(segment: Segment, kind: ItemKind, name: string, context: Context): Followed {
-    const { start } = segment;
-    if (!this.#isStable) return this.#seen(start, kind, name, context, undefined);
+    if (!this.#isStable) return this.inward(segment, segment.start, name, { kind, context });
     const view = this.#viewOf(segment, context.caller);
     const known = view.items.get(kind)?.get(name);
     if (known !== undefined && (known.until === Infinity || performance.now() < known.until)) return known;
-    return whenKnown(this.#seen(start, kind, name, context, undefined), (item) => {
+    return whenKnown(this.inward(segment, segment.start, name, { kind, context }), (item) => {
       const isSure = item.isKnown && item.until > 0 && item.failure === undefined;
       if (isSure && view.version === this.version(context.caller)) remember(segment, view, item);
       return item;
@@ -120,81 +89,69 @@ export class ItemFollower implements ItemSource {
     return view;
   }
 
-  /** The item outside of an entry. `read` reads the lists, if something further outside needs the definition. */
-  #seen(at: number, kind: ItemKind, name: string, context: Context, read: Handler | undefined): Followed {
-    if (at === this.#layers.length) {
-      const [first] = this.#segments;
-      const item = this.#fromBase(kind, name, context);
-      return at === 0 && first !== undefined ? this.#defined(first, item, context, read) : item;
-    }
-    const layer = this.#layers[at];
-    const next = this.#handlers[at + 1] as Handler;
-    if (layer === undefined) return this.inside(at, kind, name, context, read);
-    const { transform } = layer;
-    const reader = layer.needs?.(kind, name) === true ? (read ?? next) : read;
-    if (transform === undefined) return this.inside(at, kind, name, context, reader);
-    const definition = addedBy(transform, { kind, name });
+  /**
+   * Outside in: the item that a name leads to at the outside of an entry. `reader` reads lists, if something further
+   * outside in the segment needs the definition.
+   */
+  inward(segment: Segment, at: number, name: string, lookup: Lookup, reader?: Handler): Followed {
+    if (at === segment.end) return this.#beyond(segment, name, lookup, reader);
+    const { kind, context } = lookup;
+    const { needs, transform } = this.#parts.layers[at] ?? {};
+    const next = this.#parts.handlers[at + 1];
+    const layerReader = needs?.(kind, name) === true ? (reader ?? next) : reader;
+    const definition = transform && addedBy(transform, kind, name);
     if (definition !== undefined) return new Item({ kind, name, definition, isKnown: true });
-    if (!transform.kinds.has(kind)) return this.inside(at, kind, name, context, reader);
-    if (transform.searchesNames === true) return this.#search(at, transform, kind, name, context, reader);
+    if (transform?.kinds.has(kind) !== true) return this.inward(segment, at + 1, name, lookup, layerReader);
+    const hide = (failure?: unknown): Item => new Item({ kind, name }).hide(transform, name, failure as Error);
+    const pass = (innerName: string): Followed => {
+      const isNeeded = transform.needs?.(kind, innerName) === true;
+      const inner = this.inward(segment, at + 1, innerName, lookup, isNeeded ? (layerReader ?? next) : layerReader);
+      return whenKnown(inner, (item) => this.#outward(at, transform, item, name, isNeeded, context));
+    };
+    if (transform.searchesNames === true) return this.#searchInside(segment, name, lookup).then(pass, hide);
     const innerName = transform.innerName === undefined ? name : transform.innerName(kind, name);
-    if (innerName === undefined) return new Item({ kind, name }).hide(transform, name);
-    return this.#through(at, transform, kind, name, innerName, context, reader);
+    return innerName === undefined ? hide() : pass(innerName);
   }
 
-  /** The item outside of a transform, whose name inside of it is known. */
-  #through(
-    at: number,
-    transform: Transform,
-    kind: ItemKind,
-    name: string,
-    innerName: string,
-    context: Context,
-    reader: Handler | undefined,
-  ): Followed {
-    const next = this.#handlers[at + 1] as Handler;
-    const isNeeded = transform.needs?.(kind, innerName) === true;
-    const behind = this.inside(at, kind, innerName, context, isNeeded ? (reader ?? next) : reader);
-    return whenKnown(behind, (item) => this.#shown(at, transform, item, name, isNeeded, context));
+  /** Asks the transform, the only one of its segment, about each item of the list, until one has the name. */
+  async #searchInside(segment: Segment, name: string, { kind, context }: Lookup): Promise<string> {
+    const { start, catalogue, dependsOnCaller } = segment;
+    const listed = await catalogue.all(kind as ListKind, context, this.#parts.handlers[start + 1] as Handler);
+    const ask = (innerName: string, definition: Definition): Asked =>
+      this.ask(start, Item.listed(kind as ListKind, innerName, definition), context);
+    return (await searchName(segment, listed, name, !dependsOnCaller, ask)) ?? name;
   }
 
-  /** Asks the transform about each item of the list, until one has the name. */
-  async #search(
-    at: number,
-    transform: Transform,
-    kind: ItemKind,
-    name: string,
-    context: Context,
-    reader: Handler | undefined,
-  ): Promise<Item> {
-    const segment = segmentFrom(this.#segments, at);
-    if (segment === undefined || kind === "tasks") return new Item({ kind, name });
-    try {
-      const listed = await segment.catalogue.all(kind, context, this.#handlers[at + 1] as Handler);
-      const ask = (innerName: string, definition: Definition): Item | undefined | Promise<Item | undefined> =>
-        this.ask(at, transform, Item.listed(kind, innerName, definition), context);
-      const innerName = await searchName(segment, listed, name, transform.dependsOnCaller !== true, ask);
-      return await this.#through(at, transform, kind, name, innerName ?? name, context, reader);
-    } catch (error) {
-      return new Item({ kind, name }).hide(transform, name, error as Error);
-    }
+  /** Further inside than a segment: in the next one, or behind the chain. Adds what the lists of the segment say. */
+  #beyond(segment: Segment, name: string, lookup: Lookup, reader: Handler | undefined): Followed {
+    const { next, catalogue, remembers, isOpaque } = segment;
+    const { kind, context } = lookup;
+    const inner = next === undefined ? this.#atBase(name, lookup) : this.inward(next, next.start, name, lookup);
+    if (reader === undefined && !remembers) return inner;
+    return whenKnown(inner, (found) => {
+      // Middleware of users may show what is hidden inside of it.
+      const item = isOpaque && found.hiddenBy !== undefined ? new Item({ kind, name }) : found;
+      if (item.hiddenBy !== undefined || kind === "tasks") return item;
+      const known = catalogue.get(kind, name, context.caller);
+      if (reader === undefined) return known === undefined ? item : item.withDefinition(known);
+      const until = catalogue.freshUntil(kind, context.caller);
+      if (known !== undefined && performance.now() < until) return item.withDefinition(known, until);
+      return catalogue.find(kind, name, context, reader).then(
+        (definition) => (definition === undefined ? item.withoutDefinition() : item.withDefinition(definition, until)),
+        (error: unknown) => item.withFailure(error as Error),
+      );
+    });
   }
 
-  /** The item inside of an entry. */
-  inside(at: number, kind: ItemKind, name: string, context: Context, read: Handler | undefined): Followed {
-    const segment = segmentBefore(this.#segments, at + 1);
-    if (segment === undefined) return this.#seen(at + 1, kind, name, context, read);
-    const seen = this.#seen(at + 1, kind, name, context, undefined);
-    // Middleware of users may show what is hidden inside of it.
-    const isOpaque = this.#layers[at] === undefined;
-    const passed = whenKnown(seen, (item) =>
-      isOpaque && item.hiddenBy !== undefined ? new Item({ kind, name }) : item,
-    );
-    return this.#defined(segment, passed, context, read);
+  #atBase(name: string, { kind, context }: Lookup): Followed {
+    const { items } = this.#parts.base;
+    if (items !== undefined) return items.find(kind, name, context);
+    const { item } = context;
+    return item instanceof Item && item.kind === kind && item.name === name ? item : new Item({ kind, name });
   }
 
-  /** The item outside of a transform under the name that the caller has used. */
-  #shown(at: number, transform: Transform, item: Item, name: string, isNeeded: boolean, context: Context): Followed {
+  /** Inside out: the item outside of a transform, hidden unless it has the name that the caller has used. */
+  #outward(at: number, transform: Transform, item: Item, name: string, isNeeded: boolean, context: Context): Followed {
     const isHidden = item.hiddenBy !== undefined;
     if (isNeeded && item.failure !== undefined && !isHidden) return item.hide(transform, name, item.failure);
     // What is hidden further inside is in no list here. If it is hidden here too, the outermost refusal counts.
@@ -206,36 +163,41 @@ export class ItemFollower implements ItemSource {
     };
     const fail = (error: unknown): Item => listed.hide(transform, name, error as Error);
     try {
-      const shown = this.ask(at, transform, listed, context);
+      const shown = this.ask(at, listed, context);
       return shown instanceof Promise ? shown.then(check, fail) : check(shown);
     } catch (error) {
       return fail(error);
     }
   }
 
-  #fromBase(kind: ItemKind, name: string, context: Context): Followed {
-    const { items } = this.#base;
-    if (items !== undefined) return items.find(kind, name, context);
-    const { item } = context;
-    return item instanceof Item && item.kind === kind && item.name === name ? item : new Item({ kind, name });
+  /** What the transform of an entry makes of an item. Its own errors get the name of the middleware. */
+  ask(at: number, item: Item, context: Context): Asked {
+    const transform = this.#parts.layers[at]?.transform as Transform;
+    const origin = (shown: Item | undefined): Item | undefined =>
+      shown === item ? item : shown?.setOrigin(transform, item);
+    const fail = (error: unknown): never => {
+      throw errorIn(this.#parts.names[at] ?? "", error);
+    };
+    try {
+      const shown = transform.item(item, this.viewAt(at, context));
+      return shown instanceof Promise ? shown.then(origin, fail) : origin(shown);
+    } catch (error) {
+      return fail(error);
+    }
   }
 
-  /** Adds what the lists of a segment say about an item inside of it. */
-  #defined({ catalogue, remembers }: Segment, found: Followed, context: Context, read: Handler | undefined): Followed {
-    if (read === undefined && !remembers) return found;
-    return whenKnown(found, (item) => {
-      const { kind, name } = item;
-      if (item.hiddenBy !== undefined || kind === "tasks") return item;
-      const { caller } = context;
-      const known = catalogue.get(kind, name, caller);
-      if (read === undefined) return known === undefined ? item : item.withDefinition(known);
-      const until = catalogue.freshUntil(kind, caller);
-      if (known !== undefined && performance.now() < until) return item.withDefinition(known, until);
-      return catalogue.find(kind, name, context, read).then(
-        (definition) => (definition === undefined ? item.withoutDefinition() : item.withDefinition(definition, until)),
-        (error: unknown) => item.withFailure(error as Error),
-      );
-    });
+  /** The same for a URI of a subscription. If the transform decides by the definition, that is found first. */
+  askAbout(segment: Segment, at: number, item: Item, context: Context): Asked {
+    const { kind, name } = item;
+    const { layers, handlers } = this.#parts;
+    if (layers[at]?.transform?.needs?.(kind, name) !== true) return this.ask(at, item, context);
+    return whenKnown(this.inward(segment, at + 1, name, { kind, context }, handlers[at + 1]), (inner) =>
+      inner.hiddenBy !== undefined || inner.failure !== undefined ? undefined : this.ask(at, inner, context),
+    );
+  }
+
+  viewAt(at: number, context: Context): TransformView {
+    return { caller: context.caller, context, next: this.#parts.handlers[at + 1] as Handler };
   }
 }
 

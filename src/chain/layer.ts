@@ -65,7 +65,7 @@ export type LayeredMiddleware = Middleware & { layer?: Layer };
 export type ItemHandler = Handler & { items?: ItemSource | undefined };
 
 /** The definition that a transform has added under a name. */
-export function addedBy({ added }: Transform, { kind, name }: Pick<Item, "kind" | "name">): Definition | undefined {
+export function addedBy({ added }: Transform, kind: ItemKind, name: string): Definition | undefined {
   if (added === undefined || kind === "tasks") return undefined;
   return added[kind]?.find((definition) => definition[LISTS[kind].key] === name);
 }

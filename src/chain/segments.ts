@@ -3,7 +3,7 @@
 
 import { BoundedMap, isSameArray } from "../core/collections.ts";
 import type { ListKind } from "../protocol/lists.ts";
-import { Catalogue, startVersion, type Definition, type Item, type ItemKind } from "./catalogue.ts";
+import { Catalogue, type Definition, type Item, type ItemKind } from "./catalogue.ts";
 import type { Layer, Transform } from "./layer.ts";
 
 /** The entries up to one that may change lists, or reads them. Their transforms are applied to a list in one step. */
@@ -11,10 +11,14 @@ export interface Segment {
   readonly start: number;
   /** The index after the last entry. */
   readonly end: number;
+  /** The segment inside of it. */
+  readonly next: Segment | undefined;
   /** The innermost first. */
   readonly transforms: readonly { readonly transform: Transform; readonly at: number }[];
   readonly dependsOnCaller: boolean;
   readonly isLive: boolean;
+  /** Whether it ends with middleware of users, which may do anything to lists. */
+  readonly isOpaque: boolean;
   /** Whether definitions in passing lists are remembered. */
   readonly remembers: boolean;
   readonly catalogue: Catalogue;
@@ -22,8 +26,6 @@ export interface Segment {
   readonly lists: WeakMap<object, TransformedList>;
   /** Transformed definitions by those they were made of; null if they are hidden. An object may be of several kinds. */
   readonly definitions: Readonly<Record<ListKind, WeakMap<Definition, Definition | null>>>;
-  /** Where versions begin to count. */
-  readonly since: number;
   /** Names that were followed from its outside, by view. */
   views: BoundedMap<string, KnownItems>;
   /** How many these are. */
@@ -47,48 +49,51 @@ export interface KnownItems {
 }
 
 const MAX_VIEWS = 1_000;
-const catalogues = new WeakMap<Layer, Catalogue>();
 
-/** What a middleware knows from lists stays with it when it becomes a part of another gateway. */
-function catalogueOf(user: Layer | undefined): Catalogue {
-  if (user === undefined) return new Catalogue();
-  let catalogue = catalogues.get(user);
-  if (catalogue === undefined) catalogues.set(user, (catalogue = new Catalogue()));
-  return catalogue;
+/**
+ * The segments of a chain, the outermost first. A middleware that requests lists itself gets those of the segment inside
+ * of it, and has a segment of its own.
+ */
+export function createSegments(all: readonly (Layer | undefined)[]): readonly [Segment, ...Segment[]] {
+  const starts = all.flatMap((layer, at) =>
+    layer?.readsLists === true ? [at, at + 1] : layer === undefined ? [at + 1] : [],
+  );
+  const segments: Segment[] = [];
+  let end = all.length;
+  for (const start of new Set([0, ...starts].toReversed())) {
+    segments.unshift(createSegment(all, start, end, segments[0]));
+    end = start;
+  }
+  return segments as [Segment, ...Segment[]];
 }
 
-/** A middleware that requests lists itself gets those of the segment inside of it, and has a segment of its own. */
-export function createSegments(all: readonly (Layer | undefined)[]): readonly Segment[] {
-  const segments: Segment[] = [];
-  const starts = new Set([0]);
-  for (const [at, layer] of all.entries()) {
-    if (layer?.readsLists === true) starts.add(at);
-    if (layer === undefined || layer.readsLists === true) starts.add(at + 1);
-  }
-  for (const [index, start] of [...starts].entries()) {
-    const end = [...starts][index + 1] ?? all.length;
-    const layers = all.slice(start, end);
-    const transforms = layers.flatMap((layer, inner) =>
-      layer?.transform === undefined ? [] : [{ transform: layer.transform, at: start + inner }],
-    );
-    const user = layers.find((layer) => (layer?.needs ?? layer?.transform?.needs) !== undefined);
-    segments.push({
-      start,
-      end,
-      transforms: transforms.filter(({ transform }) => transform.answersLists !== true).toReversed(),
-      dependsOnCaller: transforms.some(({ transform }) => transform.dependsOnCaller),
-      isLive: transforms.some(({ transform }) => transform.isLive),
-      remembers: user !== undefined || layers.includes(undefined),
-      catalogue: catalogueOf(user),
-      lists: new WeakMap(),
-      definitions: { tools: new WeakMap(), prompts: new WeakMap(), resources: new WeakMap(), templates: new WeakMap() },
-      since: startVersion(),
-      views: new BoundedMap(MAX_VIEWS),
-      remembered: 0,
-      searched: new WeakMap(),
-    });
-  }
-  return segments;
+function createSegment(
+  all: readonly (Layer | undefined)[],
+  start: number,
+  end: number,
+  next: Segment | undefined,
+): Segment {
+  const layers = all.slice(start, end);
+  const transforms = layers.flatMap((layer, inner) =>
+    layer?.transform === undefined ? [] : [{ transform: layer.transform, at: start + inner }],
+  );
+  const isOpaque = layers.includes(undefined);
+  return {
+    start,
+    end,
+    next,
+    transforms: transforms.filter(({ transform }) => transform.answersLists !== true).toReversed(),
+    dependsOnCaller: transforms.some(({ transform }) => transform.dependsOnCaller),
+    isLive: transforms.some(({ transform }) => transform.isLive),
+    isOpaque,
+    remembers: isOpaque || layers.some((layer) => (layer?.needs ?? layer?.transform?.needs) !== undefined),
+    catalogue: new Catalogue(),
+    lists: new WeakMap(),
+    definitions: { tools: new WeakMap(), prompts: new WeakMap(), resources: new WeakMap(), templates: new WeakMap() },
+    views: new BoundedMap(MAX_VIEWS),
+    remembered: 0,
+    searched: new WeakMap(),
+  };
 }
 
 /** Of all callers, which may invent names. Then all are forgotten. */
@@ -148,14 +153,4 @@ export function keptList(
   const known = lists.get(items);
   const isSame = known?.kind === kind && known.isFirstPage === isFirstPage && isSameArray(known.before, items);
   return isSame ? known.after : undefined;
-}
-
-/** The segment that begins at a place. */
-export function segmentFrom(segments: readonly Segment[], at: number): Segment | undefined {
-  return segments.find(({ start }) => start === at);
-}
-
-/** The segment that ends before a place. */
-export function segmentBefore(segments: readonly Segment[], at: number): Segment | undefined {
-  return segments.find(({ start, end }) => end === at && start < at);
 }

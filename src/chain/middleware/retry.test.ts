@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { callRequest, fakeContext, textResult, type FakeContext } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
-import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { chain } from "../chain.ts";
 import { retry } from "./retry.ts";
@@ -18,6 +18,24 @@ const unsent = (kind: ConnectionErrorKind = "refused"): ConnectionError =>
 
 type Step = Result | Error | ((context: Context) => Promise<Result>);
 
+/** What a gateway has seen of lists stays with it, so all requests with one middleware go through one gateway. */
+const gateways = new WeakMap<Middleware, TestedGateway>();
+
+class TestedGateway {
+  steps: readonly Step[] = [];
+  sent = 0;
+  readonly run: Handler;
+
+  constructor(middleware: Middleware) {
+    this.run = chain(middleware).to(async (_request, context) => {
+      const step = this.steps[this.sent++] ?? textResult("done");
+      if (typeof step === "function") return step(context);
+      if (step instanceof Error) throw step;
+      return step;
+    });
+  }
+}
+
 /** Sends a request to an upstream that answers with one step for each attempt; returns the outcome and the attempts. */
 async function send(
   request: Request,
@@ -25,16 +43,13 @@ async function send(
   middleware: Middleware = retry(),
   caller: FakeContext = fakeContext(),
 ) {
-  let sent = 0;
-  const gateway = chain(middleware).to(async (_request, context) => {
-    const step = steps[sent++] ?? textResult("done");
-    if (typeof step === "function") return step(context);
-    if (step instanceof Error) throw step;
-    return step;
-  });
-  const answer = gateway(request, caller.context).catch((error: unknown) => error);
+  const gateway = gateways.get(middleware) ?? new TestedGateway(middleware);
+  gateways.set(middleware, gateway);
+  gateway.steps = steps;
+  gateway.sent = 0;
+  const answer = gateway.run(request, caller.context).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(600_000);
-  return { outcome: await answer, sent };
+  return { outcome: await answer, sent: gateway.sent };
 }
 
 /** Middleware that has seen a list of these tools. */

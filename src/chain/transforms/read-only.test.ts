@@ -117,3 +117,13 @@ it("says why the list could not be read, and runs nothing", async () => {
   await expect(gateway(callRequest("look"), fakeContext().context)).rejects.toThrow("The upstream is gone");
   expect(ran).toBe(false);
 });
+
+it("judges the tools of each gateway by the lists of that gateway", async () => {
+  const shared = readOnly();
+  const [reads, writes] = [true, false].map((readOnlyHint) =>
+    fakeClient(chain(shared).to(upstream(() => [tool("look", { readOnlyHint })]).handler)),
+  );
+  expect(await reads?.call("tools/call", { name: "look" })).toEqual(textResult("ran"));
+  expect((await writes?.callError("tools/call", { name: "look" }))?.kind).toBe("tool_not_found");
+  expect(await reads?.call("tools/call", { name: "look" })).toEqual(textResult("ran"));
+});
