@@ -1,6 +1,6 @@
 // The MCP clients whose files we read and write: where each file is, where the servers are in it, and how an entry is
 // written. `config/dialects.ts` reads such files as they are; the set-up commands write into them. To support another
-// client, add it to CLIENTS.
+// client, add it to TABLE.
 
 import { basename, dirname, posix, win32 } from "node:path";
 import { homeFolder } from "../core/files.ts";
@@ -11,8 +11,8 @@ export type ClientServer =
   | { readonly command: string; readonly args?: readonly string[]; readonly env?: Readonly<Record<string, string>> }
   | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };
 
-/** The operating systems on which a client's file may have a place of its own. */
-export type Platform = "linux" | "darwin" | "win32";
+/** A path, or one for each operating system; one that is not listed has the path of Linux. */
+type ClientPath = string | ({ readonly linux: string } & { readonly [platform in NodeJS.Platform]?: string });
 
 /** A file in which a client looks for servers. */
 export interface ClientFile {
@@ -22,7 +22,7 @@ export interface ClientFile {
    * The path, with slashes. `~` is the home folder, `%APPDATA%` the folder of Windows, and `%CONFIG%` the folder for
    * settings on Linux (`$XDG_CONFIG_HOME` or `~/.config`). The path of a project's file is relative to the project.
    */
-  readonly path: string | Readonly<Record<Platform, string>>;
+  readonly path: ClientPath;
   /** The keys that lead to the object of servers by name. */
   readonly servers: readonly string[];
   /** The file has other settings of the client, which are not about servers and are ignored. */
@@ -57,24 +57,31 @@ export interface Client {
   entry(server: ClientServer): Readonly<Record<string, unknown>>;
 }
 
-const APPLICATION_SUPPORT = "~/Library/Application Support";
-
 /** The places of a program that is built with Electron. */
-function electron(path: string): Readonly<Record<Platform, string>> {
-  return { linux: `%CONFIG%/${path}`, darwin: `${APPLICATION_SUPPORT}/${path}`, win32: `%APPDATA%/${path}` };
+function electron(path: string): ClientPath {
+  return { linux: `%CONFIG%/${path}`, darwin: `~/Library/Application Support/${path}`, win32: `%APPDATA%/${path}` };
 }
 
-function inConfigFolder(path: string, windows = `%APPDATA%/${path}`): Readonly<Record<Platform, string>> {
+function inConfigFolder(path: string, windows = `~/.config/${path}`): ClientPath {
   return { linux: `%CONFIG%/${path}`, darwin: `~/.config/${path}`, win32: windows };
+}
+
+/** Files with the servers under the same keys. Only the path of a project's file is relative. */
+function filesAt(
+  { servers = ["mcpServers"], ...others }: Partial<ClientFile>,
+  ...[first, ...rest]: readonly [ClientPath, ...ClientPath[]]
+): Client["files"] {
+  const fileAt = (path: ClientPath): ClientFile => {
+    const isProject = typeof path === "string" && !path.startsWith("~");
+    return { ...others, servers, path, scope: isProject ? "project" : "user" };
+  };
+  return [fileAt(first), ...rest.map(fileAt)];
 }
 
 function withType(local: string, remote: string): Client["entry"] {
   return (server) => ({ type: "command" in server ? local : remote, ...server });
 }
 
-const MCP_SERVERS = ["mcpServers"];
-
-/** An entry of another kind of file: its command or URL under other keys. */
 function codexEntry(server: ClientServer): Readonly<Record<string, unknown>> {
   if ("command" in server) return server;
   const { url, headers: { Authorization = "", ...others } = {} } = server;
@@ -102,48 +109,38 @@ function withUrlKey(urlKey: string): Client["entry"] {
   };
 }
 
-export const CLIENTS: readonly Client[] = [
+/** `format` is json, and `entry` writes what it gets, unless the client has another. */
+const TABLE: readonly (Omit<Client, "format" | "entry"> & Partial<Client>)[] = [
   {
     name: "claude-code",
     title: "Claude Code",
-    files: [
-      { scope: "user", path: "~/.claude.json", servers: MCP_SERVERS, isSettings: true },
-      { scope: "project", path: ".mcp.json", servers: MCP_SERVERS },
-    ],
-    format: "json",
+    files: [...filesAt({ isSettings: true }, "~/.claude.json"), ...filesAt({}, ".mcp.json")],
     headerVariable: "${VAR}",
     timeoutUnit: "milliseconds",
-    ignored: ["alwaysLoad", "oauth"],
+    ignored: ["alwaysLoad"],
     unsupported: { headersHelper: 'its command is not run: write the headers in "headers"' },
     entry: withType("stdio", "http"),
   },
   {
     name: "claude-desktop",
     title: "Claude Desktop",
-    files: [{ scope: "user", path: electron("Claude/claude_desktop_config.json"), servers: MCP_SERVERS }],
-    format: "json",
+    files: filesAt({}, electron("Claude/claude_desktop_config.json")),
     isStdioOnly: true,
     ignoredAtTop: ["globalShortcut", "preferences", "isUsingBuiltInNodeForMcp", "isDxtAutoUpdatesEnabled"],
-    entry: (server) => server,
   },
   {
     name: "vscode",
     title: "VS Code",
     files: [
-      { scope: "user", path: electron("Code/User/mcp.json"), servers: ["servers"] },
-      { scope: "project", path: ".vscode/mcp.json", servers: ["servers"] },
-      {
-        scope: "user",
-        path: electron("Code/User/settings.json"),
-        servers: ["mcp", "servers"],
-        isSettings: true,
-        isOld: true,
-      },
-      { scope: "project", path: ".vscode/settings.json", servers: ["mcp", "servers"], isSettings: true, isOld: true },
+      ...filesAt({ servers: ["servers"] }, electron("Code/User/mcp.json"), ".vscode/mcp.json"),
+      ...filesAt(
+        { servers: ["mcp", "servers"], isSettings: true, isOld: true },
+        electron("Code/User/settings.json"),
+        ".vscode/settings.json",
+      ),
     ],
-    format: "json",
     headerVariable: "${env:VAR}",
-    ignored: ["dev", "gallery", "version", "oauth"],
+    ignored: ["dev", "gallery", "version"],
     unsupported: {
       sandboxEnabled: "the gateway starts the server without the sandbox of VS Code",
       sandbox: "the gateway starts the server without the sandbox of VS Code",
@@ -153,25 +150,17 @@ export const CLIENTS: readonly Client[] = [
   {
     name: "cursor",
     title: "Cursor",
-    files: [
-      { scope: "user", path: "~/.cursor/mcp.json", servers: MCP_SERVERS },
-      { scope: "project", path: ".cursor/mcp.json", servers: MCP_SERVERS },
-    ],
-    format: "json",
+    files: filesAt({}, "~/.cursor/mcp.json", ".cursor/mcp.json"),
     headerVariable: "${env:VAR}",
-    entry: (server) => server,
   },
   {
     name: "codex",
     title: "Codex",
-    files: [
-      { scope: "user", path: "~/.codex/config.toml", servers: ["mcp_servers"], isSettings: true },
-      { scope: "project", path: ".codex/config.toml", servers: ["mcp_servers"], isSettings: true },
-    ],
+    files: filesAt({ servers: ["mcp_servers"], isSettings: true }, "~/.codex/config.toml", ".codex/config.toml"),
     format: "toml",
     headerVariable: "${VAR}",
     ignored: [
-      ...["required", "scopes", "oauth", "oauth_resource", "default_tools_approval_mode"],
+      ...["required", "scopes", "oauth_resource", "default_tools_approval_mode"],
       ...["supports_parallel_tool_calls", "experimental_environment", "environment_id"],
     ],
     entry: codexEntry,
@@ -179,15 +168,11 @@ export const CLIENTS: readonly Client[] = [
   {
     name: "gemini",
     title: "Gemini CLI",
-    files: [
-      { scope: "user", path: "~/.gemini/settings.json", servers: MCP_SERVERS, isSettings: true },
-      { scope: "project", path: ".gemini/settings.json", servers: MCP_SERVERS, isSettings: true },
-    ],
-    format: "json",
+    files: filesAt({ isSettings: true }, "~/.gemini/settings.json", ".gemini/settings.json"),
     headerVariable: "${VAR}",
     timeoutUnit: "milliseconds",
     variables: "$VAR",
-    ignored: ["trust", "description", "extension", "extensionName", "oauth"],
+    ignored: ["trust", "description", "extension", "extensionName"],
     unsupported: {
       authProviderType: 'the gateway does not use Google credentials: write a token in "headers"',
       targetAudience: 'the gateway does not use Google credentials: write a token in "headers"',
@@ -198,8 +183,7 @@ export const CLIENTS: readonly Client[] = [
   {
     name: "windsurf",
     title: "Windsurf",
-    files: [{ scope: "user", path: "~/.codeium/windsurf/mcp_config.json", servers: MCP_SERVERS }],
-    format: "json",
+    files: filesAt({}, "~/.codeium/windsurf/mcp_config.json"),
     headerVariable: "${env:VAR}",
     ignored: ["registry"],
     entry: withUrlKey("serverUrl"),
@@ -207,84 +191,54 @@ export const CLIENTS: readonly Client[] = [
   {
     name: "zed",
     title: "Zed",
-    files: [
-      {
-        scope: "user",
-        path: inConfigFolder("zed/settings.json", "%APPDATA%/Zed/settings.json"),
-        servers: ["context_servers"],
-        isSettings: true,
-      },
-      { scope: "project", path: ".zed/settings.json", servers: ["context_servers"], isSettings: true },
-    ],
-    format: "json",
+    files: filesAt(
+      { servers: ["context_servers"], isSettings: true },
+      inConfigFolder("zed/settings.json", "%APPDATA%/Zed/settings.json"),
+      ".zed/settings.json",
+    ),
     timeoutUnit: "milliseconds",
-    ignored: ["source", "settings", "remote", "oauth"],
-    entry: (server) => server,
+    ignored: ["source", "settings", "remote"],
   },
   {
     name: "opencode",
     title: "opencode",
-    files: [
-      {
-        scope: "user",
-        path: inConfigFolder("opencode/opencode.json", "~/.config/opencode/opencode.json"),
-        servers: ["mcp"],
-        isSettings: true,
-      },
-      { scope: "project", path: "opencode.json", servers: ["mcp"], isSettings: true },
-      { scope: "project", path: "opencode.jsonc", servers: ["mcp"], isSettings: true },
-    ],
-    format: "json",
+    files: filesAt(
+      { servers: ["mcp"], isSettings: true },
+      inConfigFolder("opencode/opencode.json"),
+      "opencode.json",
+      "opencode.jsonc",
+    ),
     headerVariable: "{env:VAR}",
     timeoutUnit: "milliseconds",
     variables: "{env:VAR}",
-    ignored: ["oauth"],
     entry: opencodeEntry,
   },
   {
     name: "amp",
     title: "Amp",
-    files: [
-      {
-        scope: "user",
-        path: inConfigFolder("amp/settings.json", "~/.config/amp/settings.json"),
-        servers: ["amp.mcpServers"],
-        isSettings: true,
-      },
-      { scope: "project", path: ".amp/settings.json", servers: ["amp.mcpServers"], isSettings: true },
-    ],
-    format: "json",
+    files: filesAt(
+      { servers: ["amp.mcpServers"], isSettings: true },
+      inConfigFolder("amp/settings.json"),
+      ".amp/settings.json",
+    ),
     headerVariable: "${VAR}",
-    ignored: ["oauth"],
-    entry: (server) => server,
   },
   {
     name: "cline",
     title: "Cline",
-    files: [
-      {
-        scope: "user",
-        path: electron("Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
-        servers: MCP_SERVERS,
-      },
-    ],
-    format: "json",
+    files: filesAt({}, electron("Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json")),
     timeoutUnit: "seconds",
-    ignored: ["autoApprove", "alwaysAllow", "remoteConfigured", "oauth"],
+    ignored: ["autoApprove", "alwaysAllow", "remoteConfigured"],
     entry: withType("stdio", "streamableHttp"),
   },
   {
     name: "roo",
     title: "Roo Code",
-    files: [
-      {
-        scope: "user",
-        path: electron("Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"),
-        servers: MCP_SERVERS,
-      },
-      { scope: "project", path: ".roo/mcp.json", servers: MCP_SERVERS },
-    ],
-    format: "json",
+    files: filesAt(
+      {},
+      electron("Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"),
+      ".roo/mcp.json",
+    ),
     headerVariable: "${env:VAR}",
     timeoutUnit: "seconds",
     ignored: ["alwaysAllow", "watchPaths"],
@@ -293,8 +247,7 @@ export const CLIENTS: readonly Client[] = [
   {
     name: "copilot",
     title: "Copilot CLI",
-    files: [{ scope: "user", path: "~/.copilot/mcp-config.json", servers: MCP_SERVERS }],
-    format: "json",
+    files: filesAt({}, "~/.copilot/mcp-config.json"),
     timeoutUnit: "milliseconds",
     ignored: ["isDefaultServer", "source", "sourcePath"],
     unsupported: { filterMapping: "the gateway does not change the content of results" },
@@ -303,24 +256,23 @@ export const CLIENTS: readonly Client[] = [
   {
     name: "kiro",
     title: "Kiro",
-    files: [
-      { scope: "user", path: "~/.kiro/settings/mcp.json", servers: MCP_SERVERS },
-      { scope: "project", path: ".kiro/settings/mcp.json", servers: MCP_SERVERS },
-    ],
-    format: "json",
+    files: filesAt({}, "~/.kiro/settings/mcp.json", ".kiro/settings/mcp.json"),
     headerVariable: "${VAR}",
     timeoutUnit: "milliseconds",
     ignored: ["autoApprove"],
-    entry: (server) => server,
   },
   {
     name: "lm-studio",
     title: "LM Studio",
-    files: [{ scope: "user", path: "~/.lmstudio/mcp.json", servers: MCP_SERVERS }],
-    format: "json",
-    entry: (server) => server,
+    files: filesAt({}, "~/.lmstudio/mcp.json"),
   },
 ];
+
+export const CLIENTS: readonly Client[] = TABLE.map((client) => ({
+  format: "json",
+  entry: (server) => server,
+  ...client,
+}));
 
 /** Where a client's file may be looked for. */
 export interface ClientPlace {
@@ -336,7 +288,7 @@ export interface ClientPlace {
 export function clientFilePath({ scope, path }: ClientFile, place: ClientPlace = {}): string {
   const { platform = process.platform, home = homeFolder(), env = process.env, project = process.cwd() } = place;
   const paths = platform === "win32" ? win32 : posix;
-  const template = typeof path === "string" ? path : path[isPlatform(platform) ? platform : "linux"];
+  const template = typeof path === "string" ? path : (path[platform] ?? path.linux);
   if (scope === "project") return paths.join(project, template);
   const [root = "", ...rest] = template.split("/");
   const folders: Readonly<Record<string, string | undefined>> = {
@@ -345,10 +297,6 @@ export function clientFilePath({ scope, path }: ClientFile, place: ClientPlace =
     "%APPDATA%": env["APPDATA"] || paths.join(home, "AppData", "Roaming"),
   };
   return paths.join(folders[root] ?? root, ...rest);
-}
-
-function isPlatform(name: NodeJS.Platform): name is Platform {
-  return name === "linux" || name === "darwin" || name === "win32";
 }
 
 /** The client that a file belongs to by its path, and which of the client's files it is. */

@@ -4,6 +4,7 @@
 
 import { dirname, resolve } from "node:path";
 import type { Node } from "jsonc-parser";
+import { defined } from "../core/values.ts";
 import { CLIENTS, findClientFile, type Client } from "./clients.ts";
 import type { Problems } from "./document.ts";
 
@@ -139,12 +140,13 @@ function adaptSection(section: Section, root: Node, problems: Problems): Node {
   const switchedOff = client?.name === "opencode" ? membersOf(find(root, "tools")) : [];
   const patterns = switchedOff.flatMap(({ key, value }) => (value.value === false ? [key] : []));
   const children = membersOf(servers).flatMap(({ key, property: member, value }) => {
-    const entry = new EntryAdapter(value, `${label}.${key}`, client, problems);
-    if (section.disabled?.(key) === true) entry.add("disabled", true);
-    if (section.folder !== undefined && entry.has("command")) entry.addUnless("cwd", section.folder);
     const hidden = patterns.flatMap((pattern) => withoutServer(pattern, `${key.replaceAll(/[^\w-]/g, "_")}_`) ?? []);
-    if (hidden.length > 0) entry.addUnless("exclude", hidden);
-    const adapted = entry.finish();
+    const entry = { node: value, label: `${label}.${key}`, client, problems };
+    const adapted = adaptEntry(entry, {
+      ...(section.disabled?.(key) === true && { disabled: true }),
+      ...(find(value, "command") && !find(value, "cwd") && defined({ cwd: section.folder })),
+      ...(hidden.length > 0 && !find(value, "exclude") && { exclude: hidden }),
+    });
     return adapted === undefined ? [] : [makeProperty(member, key, adapted)];
   });
   return makeProperty(property, name, { ...servers, children }, label);
@@ -176,127 +178,100 @@ export const RENAMED: Readonly<Record<string, string>> = {
   startup_timeout_ms: "startTimeoutMs",
 };
 
-/** Keys of other clients in seconds, and ours in milliseconds. */
-export const IN_SECONDS: Readonly<Record<string, string>> = {
-  startup_timeout_sec: "startTimeoutMs",
-  tool_timeout_sec: "timeoutMs",
+/** An entry of a client. */
+interface ForeignEntry {
+  readonly node: Node;
+  /** Its path in the file. */
+  readonly label: string;
+  readonly client: Client | undefined;
+  readonly problems: Problems;
+}
+
+/** Keys of other clients that have a meaning of their own, and the properties that they become. */
+const CONVERTED: Readonly<Record<string, (member: Member, entry: ForeignEntry) => Node[]>> = {
+  startup_timeout_sec: ({ key, property, value }) => [makeProperty(property, "startTimeoutMs", inMs(value), key)],
+  tool_timeout_sec: ({ key, property, value }) => [makeProperty(property, "timeoutMs", inMs(value), key)],
+  timeout: convertTimeout,
+  // A list of tools, as in Copilot; Codex has an object here, which says how tools are approved.
+  tools: ({ key, property, value }) => (value.type === "array" ? [makeProperty(property, "include", value, key)] : []),
 };
 
-/** Keys of other clients that have a meaning of their own. */
-export const CONVERTED: readonly string[] = [
-  "timeout",
-  "tools",
-  "bearer_token",
-  "bearer_token_env_var",
-  "env_http_headers",
-];
+/** Keys of Codex that become headers. */
+const HEADERS: ReadonlyMap<string, (value: Node) => Node[]> = new Map([
+  ["bearer_token", (value: Node) => [makeHeader(value, "Authorization", `Bearer ${String(value.value)}`)]],
+  ["bearer_token_env_var", (value) => [makeHeader(value, "Authorization", `Bearer \${${String(value.value)}}`)]],
+  [
+    "env_http_headers",
+    (headers) => membersOf(headers).map(({ key, value }) => makeHeader(value, key, `\${${String(value.value)}}`)),
+  ],
+]);
+
+function makeHeader(like: Node, name: string, value: string): Node {
+  return makeProperty(like, name, literal(like, value));
+}
+
+/** The keys of other clients that are obeyed in another way than by a new name. */
+export const CONVERTED_KEYS: readonly string[] = [...Object.keys(CONVERTED), ...HEADERS.keys()];
+
+/** Gives the keys of one entry our names, and adds some. Returns undefined for an entry that only its client can start. */
+function adaptEntry(entry: ForeignEntry, added: Readonly<Record<string, unknown>>): Node | undefined {
+  const { node, label, client, problems } = entry;
+  if (node.type !== "object") return node;
+  if (client?.name === "zed" && !find(node, "command") && !find(node, "url")) {
+    const hint = "an extension of Zed starts it; write its command here to use it";
+    problems.warn((node.parent ?? node).offset, `${label}: ignored`, hint);
+    return undefined;
+  }
+  const converted = membersOf(node).flatMap((member) => convertMember(member, entry));
+  const more = Object.entries(added).map(([key, value]) => makeProperty(node, key, literal(node, value)));
+  const properties = new Map<string, Node>();
+  for (const property of [...converted, ...more]) {
+    const other = properties.get(keyOf(property));
+    if (other === undefined) properties.set(keyOf(property), property);
+    else {
+      const message = `${label}: has both "${writtenKey(other)}" and "${writtenKey(property)}"`;
+      problems.error(property.offset, message, "keep one of them");
+    }
+  }
+  const adapted = { ...node, children: withHeaders([...properties.values()], node) };
+  const syntax = client?.variables;
+  return syntax === undefined ? adapted : mapStrings(adapted, (text) => rewriteVariables(text, syntax));
+}
+
+function convertMember(member: Member, entry: ForeignEntry): Node[] {
+  const { key, property, value } = member;
+  if (key === "command") return convertCommand(property, value);
+  // Gemini's has arguments after the names.
+  const names = key === "includeTools" ? withoutArguments(value) : namesOnly(value);
+  if (Object.hasOwn(RENAMED, key)) return [makeProperty(property, RENAMED[key] ?? key, names, key)];
+  return CONVERTED_KEYS.includes(key) ? (CONVERTED[key]?.(member, entry) ?? []) : [property];
+}
 
 /** A `timeout` below this is in seconds if the client is unknown: no client waits less than a second or over 16 minutes. */
 const MIN_MILLISECONDS = 1_000;
 
-/** Gives the keys of one entry our names. */
-class EntryAdapter {
-  readonly #entry: Node;
-  readonly #label: string;
-  readonly #client: Client | undefined;
-  readonly #problems: Problems;
-  readonly #added: Node[] = [];
-  readonly #headers: Node[] = [];
-
-  constructor(entry: Node, label: string, client: Client | undefined, problems: Problems) {
-    this.#entry = entry;
-    this.#label = label;
-    this.#client = client;
-    this.#problems = problems;
+function convertTimeout({ property, value }: Member, { node, label, client, problems }: ForeignEntry): Node[] {
+  if (find(node, "timeoutMs") !== undefined || value.type === "object") return [];
+  const timeout = Number(value.value);
+  const unit = client?.timeoutUnit ?? (timeout < MIN_MILLISECONDS ? "seconds" : "milliseconds");
+  const converted = unit === "seconds" ? inMs(value) : value;
+  if (client?.timeoutUnit === undefined && value.type === "number") {
+    const hint = `some clients write seconds here and some milliseconds; write "timeoutMs": ${String(converted.value)}`;
+    problems.warn(property.offset, `${label}.timeout: read as ${timeout} ${unit}`, hint);
   }
+  return [makeProperty(property, "timeoutMs", converted, "timeout")];
+}
 
-  has(key: string): boolean {
-    return find(this.#entry, key) !== undefined;
-  }
-
-  add(key: string, value: unknown): void {
-    this.#added.push(makeProperty(this.#entry, key, literal(this.#entry, value)));
-  }
-
-  addUnless(key: string, value: unknown): void {
-    if (!this.has(key)) this.add(key, value);
-  }
-
-  /** Returns undefined for an entry that only its client can start. */
-  finish(): Node | undefined {
-    const entry = this.#entry;
-    if (entry.type !== "object") return entry;
-    if (this.#client?.name === "zed" && !this.has("command") && !this.has("url")) {
-      const hint = "an extension of Zed starts it; write its command here to use it";
-      this.#problems.warn((entry.parent ?? entry).offset, `${this.#label}: ignored`, hint);
-      return undefined;
-    }
-    const properties = membersOf(entry).flatMap((member) => this.#convert(member));
-    const kept = this.#withoutRepeated([...properties, ...this.#added]);
-    const all = this.#headers.length === 0 ? kept : this.#withHeaders(kept);
-    const adapted = { ...entry, children: all };
-    const syntax = this.#client?.variables;
-    return syntax === undefined ? adapted : mapStrings(adapted, (text) => rewriteVariables(text, syntax));
-  }
-
-  #convert({ key, property, value }: Member): Node[] {
-    // Gemini's has arguments after the names.
-    if (key === "includeTools") return [makeProperty(property, "include", withoutArguments(value), key)];
-    const renamed = Object.hasOwn(RENAMED, key) ? RENAMED[key] : undefined;
-    if (renamed !== undefined) return [makeProperty(property, renamed, namesOnly(value), key)];
-    const inSeconds = Object.hasOwn(IN_SECONDS, key) ? IN_SECONDS[key] : undefined;
-    if (inSeconds !== undefined) return [makeProperty(property, inSeconds, times(value, 1_000), key)];
-    if (key === "command") return convertCommand(property, value);
-    if (key === "timeout") return this.#convertTimeout(property, value);
-    // A list of tools, as in Copilot; Codex has an object here, which says how tools are approved.
-    if (key === "tools") return value.type === "array" ? [makeProperty(property, "include", value, key)] : [];
-    if (key === "bearer_token_env_var") this.#addHeader(value, "Authorization", `Bearer \${${String(value.value)}}`);
-    else if (key === "bearer_token") this.#addHeader(value, "Authorization", `Bearer ${String(value.value)}`);
-    else if (key === "env_http_headers") {
-      for (const header of membersOf(value))
-        this.#addHeader(header.value, header.key, `\${${String(header.value.value)}}`);
-    } else return [property];
-    return [];
-  }
-
-  #convertTimeout(property: Node, value: Node): Node[] {
-    if (this.has("timeoutMs") || value.type === "object") return [];
-    const given = Number(value.value);
-    const unit = this.#client?.timeoutUnit ?? (given < MIN_MILLISECONDS ? "seconds" : "milliseconds");
-    const converted = unit === "seconds" ? times(value, 1_000) : value;
-    if (this.#client?.timeoutUnit === undefined && value.type === "number") {
-      const hint = `some clients write seconds here and some milliseconds; write "timeoutMs": ${String(converted.value)}`;
-      this.#problems.warn(property.offset, `${this.#label}.timeout: read as ${given} ${unit}`, hint);
-    }
-    return [makeProperty(property, "timeoutMs", converted, "timeout")];
-  }
-
-  #addHeader(like: Node, name: string, value: string): void {
-    this.#headers.push(makeProperty(like, name, { ...literal(like, value), offset: like.offset }));
-  }
-
-  #withHeaders(properties: readonly Node[]): Node[] {
-    const headers = properties.find((property) => keyOf(property) === "headers");
-    const [, value] = headers?.children ?? [];
-    const names = new Set(this.#headers.map(keyOf));
-    const children = [...(value?.children ?? []).filter((one) => !names.has(keyOf(one))), ...this.#headers];
-    const merged: Node = { ...(value ?? this.#entry), type: "object", children };
-    return [...properties.filter((one) => one !== headers), makeProperty(headers ?? this.#entry, "headers", merged)];
-  }
-
-  /** Reports a value that is given under two names. */
-  #withoutRepeated(properties: readonly Node[]): Node[] {
-    const first = new Map<string, Node>();
-    for (const property of properties) {
-      const other = first.get(keyOf(property));
-      if (other === undefined) first.set(keyOf(property), property);
-      else {
-        const [one, two] = [writtenKey(other), writtenKey(property)];
-        this.#problems.error(property.offset, `${this.#label}: has both "${one}" and "${two}"`, "keep one of them");
-      }
-    }
-    return [...first.values()];
-  }
+/** Adds the headers that an entry has under other keys. */
+function withHeaders(properties: Node[], entry: Node): Node[] {
+  const added = membersOf(entry).flatMap(({ key, value }) => HEADERS.get(key)?.(value) ?? []);
+  if (added.length === 0) return properties;
+  const headers = properties.find((property) => keyOf(property) === "headers");
+  const [, value] = headers?.children ?? [];
+  const names = new Set(added.map(keyOf));
+  const children = [...(value?.children ?? []).filter((property) => !names.has(keyOf(property))), ...added];
+  const merged: Node = { ...(value ?? entry), type: "object", children };
+  return [...properties.filter((property) => property !== headers), makeProperty(headers ?? entry, "headers", merged)];
 }
 
 /** Some clients write the program and its arguments as an array, or as an object with `path`. */
@@ -382,8 +357,9 @@ function literal(like: Node, value: unknown): Node {
   return { type: "array", offset, length, children: value.map((item) => literal(like, item)) };
 }
 
-function times(value: Node, factor: number): Node {
-  return value.type === "number" ? { ...value, value: Number(value.value) * factor } : value;
+/** A number of seconds in milliseconds. */
+function inMs(value: Node): Node {
+  return value.type === "number" ? { ...value, value: Number(value.value) * 1_000 } : value;
 }
 
 function mapStrings(node: Node, change: (text: string) => string): Node {

@@ -12,7 +12,7 @@ import { readBounded } from "../core/files.ts";
 import { digest } from "../core/seal.ts";
 import { defined } from "../core/values.ts";
 import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
-import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
+import { CONVERTED_KEYS, RENAMED } from "./dialects.ts";
 import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
 import {
   command,
@@ -172,7 +172,7 @@ export const SERVER_SCHEMA: read.Schema = {
   additionalProperties: false,
   patternProperties: { [COMMENT_KEY]: {} },
   properties: {
-    ...foreignKeys([...CONVERTED, ...Object.keys(IN_SECONDS)].map((key) => [key, "obeyed"])),
+    ...foreignKeys(CONVERTED_KEYS.map((key) => [key, "obeyed"])),
     ...foreignKeys(UNSUPPORTED_IN_ENTRIES),
     ...foreignKeys([...IGNORED_IN_ENTRIES].map((key) => [key, "ignored"])),
     ...Object.fromEntries(Object.entries(RENAMED).map(sameAs)),
