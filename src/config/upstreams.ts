@@ -373,12 +373,12 @@ function findKind(cursor: read.Cursor): UpstreamKind | undefined {
 /** Warns about names that must be changed to be used as a prefix of tool names. Two equal prefixes are an error. */
 function warnOfLabels(entries: ReadonlyMap<string, read.Cursor>, upstreams: Upstreams["upstreams"]): void {
   const all = [...entries.keys()];
-  const prefixes = Object.fromEntries(all.map((name) => [name, upstreams.get(name)?.naming.prefix]));
-  createLabels(all, prefixes).forEach(({ name: label }, index) => {
+  const prefixOf = (name: string): string | undefined => upstreams.get(name)?.naming.prefix;
+  createLabels(all, prefixOf).forEach(({ name: label }, index) => {
     const name = all[index] ?? "";
     const cursor = entries.get(name);
-    const prefix = prefixes[name];
-    const first = all.find((other) => prefix !== undefined && prefixes[other] === prefix);
+    const prefix = prefixOf(name);
+    const first = all.find((other) => prefix !== undefined && prefixOf(other) === prefix);
     if (first !== undefined && first !== name) {
       cursor?.get("prefix")?.error(`${first} has the same prefix`, "choose another");
     }

@@ -17,13 +17,13 @@ export const cleanName: (name: string) => string = (name: string): string => nam
 /**
  * Upstream names may contain any characters. Labels contain only characters that tool names and URI schemes allow. They
  * are unique and not empty, and contain no dot, so that the first dot of a URI ends the label. A valid name is its own
- * label. `prefixes`: the labels that the options ask for, by upstream name.
+ * label. `prefixOf`: the label that the options ask for.
  */
 export function createLabels(
   names: readonly string[],
-  prefixes: Readonly<Record<string, string | undefined>> = {},
+  prefixOf: (name: string) => string | undefined = () => undefined,
 ): readonly Label[] {
-  const wanted = names.map((name) => (Object.hasOwn(prefixes, name) ? prefixes[name] : undefined));
+  const wanted = names.map(prefixOf);
   const labels = uniqueLabels(names, wanted, cleanName);
   const schemes = uniqueLabels(names, wanted, (name) =>
     name

@@ -12,17 +12,18 @@ import {
   LIST_CAPABILITIES,
   LISTS,
   type ListCapability,
-  type ListKind,
   UNAVAILABLE,
   type Unavailable,
 } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
+import { LISTS_BY_METHOD } from "../result-items.ts";
 import { allFailed, isTimeout, nestedUnavailable, unavailable } from "./failures.ts";
 import type { NameIndex, RoutedUpstream } from "./names.ts";
 import { shownItem, type ListContents, type ListItem, type PagedList } from "./pages.ts";
-import { offeredList, type OfferedList, type UpstreamView, type View } from "./view.ts";
+import type { OfferedList, UpstreamView } from "./upstream-view.ts";
+import type { View } from "./view.ts";
 
 /** A page ends at this many items or, roughly, this many characters of JSON. */
 const PAGE_ITEMS = 1_000;
@@ -60,13 +61,6 @@ async function askAll<Answer>(
   return outcomes;
 }
 
-const KIND_OF: Readonly<Record<string, ListKind>> = {
-  [LISTS.tools.method]: "tools",
-  [LISTS.prompts.method]: "prompts",
-  [LISTS.resources.method]: "resources",
-  [LISTS.templates.method]: "templates",
-};
-
 /** Where a page ends. It names the last item, so that it stays valid when items are added or removed. */
 interface PageEnd {
   /** The index of the upstream. */
@@ -84,7 +78,7 @@ export async function listItems(
   view: View,
   { info }: RouterInfo,
 ): Promise<Result> {
-  const kind = KIND_OF[method] ?? "tools";
+  const kind = LISTS_BY_METHOD.get(method)?.kind ?? "tools";
   const { cursor } = params;
   const after = cursor === undefined ? undefined : readCursor(method, cursor, view);
   const index = view.indexes[kind];
@@ -92,7 +86,7 @@ export async function listItems(
   // Names depend on the lists of all upstreams, so those before the page are skipped only if their lists are known.
   const before = after?.upstream ?? 0;
   const first = view.upstreams.slice(0, before).every(({ upstream }) => index.isKnown(upstream.index)) ? before : 0;
-  const lists = await readLists(view.upstreams.slice(first), offeredList(kind), params, context);
+  const lists = await readLists(view.upstreams.slice(first), LISTS[kind], params, context);
   if (first === 0) throwIfAllFailed(method, lists);
   for (const { upstream, answer, failure } of lists) {
     if (failure === undefined || answer !== undefined) index.setList(upstream.index, answer?.keys ?? [], answer?.items);

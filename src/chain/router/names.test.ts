@@ -52,7 +52,7 @@ describe("labels of upstreams", () => {
   });
 
   it("are the prefixes that the options ask for, also if another upstream has such a name", () => {
-    const labels = createLabels(["a", "b", "__proto__"], { b: "a" });
+    const labels = createLabels(["a", "b", "__proto__"], (name) => (name === "b" ? "a" : undefined));
     expect(labels.map((label) => label.name)).toEqual([expect.stringMatching(/^a-[a-z0-9]{7}$/), "a", "__proto__"]);
   });
 

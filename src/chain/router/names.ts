@@ -328,28 +328,22 @@ export class NameIndex {
 
   /** The shown name for a name with an unneeded label: `search` for `notes_search` if no other upstream has it. */
   shownFor(text: string): string | undefined {
-    // Names had a dot after the label in earlier versions.
-    for (const route of [this.parseLabel(text), this.#split(text, ".")]) {
-      if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) continue;
-      return this.names.shown(route.upstream, route.name);
-    }
-    return undefined;
+    const route = this.parseLabel(text);
+    if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) return undefined;
+    return this.names.shown(route.upstream, route.name);
   }
 
-  /** Splits a name into label and rest, whether or not the upstream has it. */
+  /** Splits a name into label and rest, whether or not the upstream has it. The longest label counts. */
   parseLabel(text: string): Route | undefined {
-    return this.#split(text, this.#named === undefined ? "." : SEPARATOR);
-  }
-
-  /** The longest label counts. */
-  #split(text: string, separator: string): Route | undefined {
-    let found: { readonly route: Route; readonly length: number } | undefined;
+    let longest = "";
+    let route: Route | undefined;
     for (const { index, label } of this.#upstreams) {
-      const prefix = (this.#named === undefined ? label.scheme : label.name) + separator;
-      if (!text.startsWith(prefix) || prefix.length <= (found?.length ?? 0)) continue;
-      found = { route: { upstream: index, name: text.slice(prefix.length) }, length: prefix.length };
+      const prefix = this.#named === undefined ? `${label.scheme}.` : `${label.name}${SEPARATOR}`;
+      if (!text.startsWith(prefix) || prefix.length <= longest.length) continue;
+      longest = prefix;
+      route = { upstream: index, name: text.slice(prefix.length) };
     }
-    return found?.route;
+    return route;
   }
 
   /** A value that is made of the lists as they are now, and again only when they have changed. */

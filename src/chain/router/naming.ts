@@ -4,7 +4,7 @@ import type { Caller, Handler } from "../../core/handler.ts";
 import { choice, documented, field, func, mapOf, refine, string, type OptionsOf } from "../../core/fields.ts";
 import { checkOptions, kindOf } from "../../core/options.ts";
 import { MAX_NAME_LENGTH, SEPARATOR, type Naming, type NamesOption } from "./names.ts";
-import { createLabels, MAX_LABEL_LENGTH } from "./labels.ts";
+import { createLabels, MAX_LABEL_LENGTH, type Label } from "./labels.ts";
 import { ShownNames } from "./shown-names.ts";
 
 const NAMES_OPTIONS: readonly NamesOption[] = ["when-needed", "always"];
@@ -56,15 +56,6 @@ export interface GatewayPart {
 /** The part that a caller sees; undefined for everything. */
 export type SelectPart = (caller: Caller) => GatewayPart | undefined;
 
-/** The options of `prefix`, by the names of the upstreams. */
-function prefixesIn(
-  names: readonly string[],
-  { upstreams = {} }: NamingOptions,
-): Readonly<Record<string, string | undefined>> {
-  const own = new Map(Object.entries(upstreams));
-  return Object.fromEntries(names.map((name) => [name, own.get(name)?.prefix]));
-}
-
 /** `names`: the names of the upstreams. */
 export function createNaming(
   names: readonly string[],
@@ -77,9 +68,8 @@ export function createNaming(
     // If one of these changes, names that were shown before are made anew.
     shownNames.use(name, JSON.stringify([when, SEPARATOR, MAX_NAME_LENGTH, prefix]));
   }
-  const labels = createLabels(names, prefixesIn(names, options));
-  const byName = names.map((name, index) => [name, labels[index] ?? { name: "", scheme: "" }] as const);
-  return { shownNames, onWarning, labels: new Map(byName) };
+  const labels = createLabels(names, (name) => own.get(name)?.prefix);
+  return { shownNames, onWarning, labels: new Map(names.map((name, index) => [name, labels[index] as Label])) };
 }
 
 function warn(upstream: string, message: string): void {

@@ -10,10 +10,10 @@ import { methodNotFound } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
-import { unknownTask, View, type OfferedList } from "./view.ts";
 import { Item, type ItemSource } from "../catalogue.ts";
 import type { ItemHandler } from "../layer.ts";
 import { asPrivate } from "../result-items.ts";
+import { unknownTask } from "./addresses.ts";
 import { call, complete, findItem, read, send } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
@@ -21,6 +21,8 @@ import { SEPARATOR, type RoutedUpstream } from "./names.ts";
 import { createNaming, type GatewayPart, type NamingOptions, type SelectPart } from "./naming.ts";
 import type { ShownNames } from "./shown-names.ts";
 import { listen } from "./subscriptions.ts";
+import type { OfferedList } from "./upstream-view.ts";
+import { View } from "./view.ts";
 
 export interface RouterOptions extends Omit<NamingOptions, "rememberNames"> {
   readonly select?: SelectPart | undefined;

@@ -21,10 +21,11 @@ import {
   type Grant,
   type Reopens,
 } from "../../protocol/subscription.ts";
-import { unknownTask, type View } from "./view.ts";
+import { unknownTask } from "./addresses.ts";
 import { routesFor, withOthers } from "./calls.ts";
 import { isRefusal, withUpstreamName } from "./failures.ts";
 import type { Route } from "./names.ts";
+import type { View } from "./view.ts";
 
 /** How long the acknowledgement waits for upstreams that do not answer. */
 const ACKNOWLEDGE_MS = 5_000;
