@@ -5,9 +5,8 @@
 import type { Caller, Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
 import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
-import { McpError, METHOD_NOT_FOUND, methodNotFound } from "../protocol/errors.ts";
+import { methodNotFound } from "../protocol/errors.ts";
 import { LIST_CAPABILITIES, LISTS, page, type List, type ListKind } from "../protocol/lists.ts";
-import { walkPages } from "../protocol/walk-pages.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from "../protocol/model/index.ts";
 import type { Definition } from "./catalogue.ts";
@@ -15,6 +14,8 @@ import { layered } from "./driver.ts";
 import type { GatewayUpstream } from "./gateway.ts";
 import { kindsOf, type Transform } from "./layer.ts";
 import { LISTS_BY_METHOD } from "./result-items.ts";
+import { isMethodNotFound } from "./router/failures.ts";
+import { readAllPages } from "./router/pages.ts";
 
 /** What a server says about itself: the answers to `server/discover` and to the lists, all pages of a list in one. */
 export interface Metadata {
@@ -211,23 +212,14 @@ async function readMetadata(request: Request, context: Context, next: Handler): 
     const { instructions, _meta } = result;
     return { metadata: defined({ info: _meta?.[META.serverInfo], instructions }) as Metadata, result };
   }
-  const { field } = list;
-  const items: unknown[] = [];
-  let first: Result | undefined;
-  const { cursor: _, ...params } = request.params;
-  const fetchPage = (cursor: string | undefined): Promise<Result> =>
-    next({ ...request, params: { ...params, ...defined({ cursor }) } }, context);
   try {
-    for await (const { page: found } of walkPages(field, fetchPage)) {
-      first ??= found;
-      if (Array.isArray(found[field])) items.push(...(found[field] as readonly unknown[]));
-    }
+    const { items, rest } = await readAllPages(next, list, request.params, context);
+    return { metadata: { [list.field]: items }, result: rest };
   } catch (error) {
     // The server has no such list, but the middleware may have one.
-    if (error instanceof McpError && error.code === METHOD_NOT_FOUND) return { metadata: {}, result: undefined };
+    if (isMethodNotFound(error)) return { metadata: {}, result: undefined };
     throw error;
   }
-  return { metadata: { [field]: items }, result: first };
 }
 
 /** Answers `server/discover` or a list. The result may depend on the caller and the moment, so it may not be cached. */
@@ -249,12 +241,11 @@ function answer({ method, params }: Request, metadata: Metadata, found: Result |
   const { field, key } = list;
   const items: readonly unknown[] | undefined = metadata[field];
   if (items === undefined && found === undefined) throw methodNotFound(method);
-  const { nextCursor: _, ...rest } = found ?? {};
   const keyed = (items ?? []).map((item, order) => ({ item, order, key: String((item as Result)[key]) }));
   const shown = page(method, keyed, params["cursor"], PAGE_ITEMS);
   return {
     resultType: "complete",
-    ...rest,
+    ...found,
     [field]: shown.items.map(({ item }) => item),
     ...defined({ nextCursor: shown.nextCursor }),
     ...cache,
