@@ -23,7 +23,7 @@ export const ISOLATED = [
   "src/chain/router/subscriptions.test.ts",
   "src/chain/router/upstream-view.test.ts",
   "src/chain/upstream/hanging-transport.test.ts",
-  "src/cli/terminal/prompter.test.ts",
+  "src/cli/terminal/progress-line.test.ts",
   "src/client/calls.test.ts",
   "src/client/subscriptions.test.ts",
   "src/config/live.test.ts",

@@ -7,7 +7,8 @@ import { readFile } from "node:fs/promises";
 import { nearest } from "../core/options.ts";
 import { beforeSeparator, EXIT, UsageError } from "./command.ts";
 import { COMMANDS } from "./commands/index.ts";
-import { exit, exitWithError, oneLine, printStatus, terminalWidth } from "./terminal/output.ts";
+import { exit, exitWithError, printStatus, terminalWidth } from "./terminal/output.ts";
+import { oneLine } from "./terminal/text.ts";
 
 function helpText(): string {
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`);

@@ -19,7 +19,8 @@ import {
   valueIn,
 } from "../setup/change-file.ts";
 import { COMMAND_FLAGS, CONFIG, isUrl, parseEnvFlags, parseHeaders, URL_FLAGS } from "../target/target.ts";
-import { printStatus, quoteWord, sanitizeFor } from "../terminal/output.ts";
+import { printStatus, sanitizeFor } from "../terminal/output.ts";
+import { quoteWord } from "../terminal/text.ts";
 
 /** The config that a command writes to. */
 export const CONFIG_FLAG = {

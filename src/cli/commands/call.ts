@@ -29,7 +29,8 @@ import {
 } from "../target/arguments.ts";
 import { targetCommand, type TargetLine } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";
-import { isTerminal, oneLine, paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
+import { isTerminal, paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
 import { findNamed, PROMPTS, TOOLS } from "./list.ts";
 
 const FLAGS = {

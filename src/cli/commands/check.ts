@@ -7,7 +7,8 @@ import { EXIT } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { plural, problemLines, tally } from "../show/problems.ts";
 import { CONFIG, requireConfig } from "../target/target.ts";
-import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
+import { paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
 
 export const checkCommand: Command = command({
   name: "check",

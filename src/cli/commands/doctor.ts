@@ -49,8 +49,9 @@ import {
   targetName,
   type TargetValues,
 } from "../target/target.ts";
-import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/prompter.ts";
+import { paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
 
 const { env, cwd, header, token, revision } = TARGET_FLAGS;
 const FLAGS = {

@@ -32,7 +32,8 @@ import {
 } from "../setup/client-servers.ts";
 import { coverSecrets, plural, problemLines } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
-import { oneLine, printStatus, sanitizeFor } from "../terminal/output.ts";
+import { printStatus, sanitizeFor } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
 import { CONFIG_FLAG, openConfigFile } from "./add.ts";
 
 const FLAGS = { ...CONFIG_FLAG, ...CHANGE_FLAGS };

@@ -31,7 +31,8 @@ import {
 import { plural } from "../show/problems.ts";
 import { CONFIG, parseHeaders, requireConfig, URL_FLAGS } from "../target/target.ts";
 import { TOKEN_VARIABLE } from "../target/sign-in.ts";
-import { oneLine, printStatus, quoteWord } from "../terminal/output.ts";
+import { printStatus } from "../terminal/output.ts";
+import { oneLine, quoteWord } from "../terminal/text.ts";
 
 const DEFAULT_NAME = "catenary";
 

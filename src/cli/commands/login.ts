@@ -14,15 +14,8 @@ import { command, type Command } from "../define.ts";
 import { flag, type FlagValues, type ParsedLine } from "../flags.ts";
 import { createAuthorizer, readSettings, withAdvice } from "../target/sign-in.ts";
 import { CONFIG, isUrl, parseHeaders, parseUrl, requireConfig, SIGN_IN_FLAGS, URL_FLAGS } from "../target/target.ts";
-import {
-  formatTable,
-  oneLine,
-  printJson,
-  printStatus,
-  printTrusted,
-  sanitizeFor,
-  terminalWidth,
-} from "../terminal/output.ts";
+import { printJson, printStatus, printTrusted, sanitizeFor, terminalWidth } from "../terminal/output.ts";
+import { formatTable, oneLine } from "../terminal/text.ts";
 
 const TARGET_ABOUT = `TARGET is a URL, or the name of a server in a config: ./${CONFIG}, or that of --config.`;
 

@@ -12,7 +12,8 @@ import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag, type ParsedLine } from "../flags.ts";
 import { CONFIG, requireConfig } from "../target/target.ts";
-import { oneLine, paint, printJson, printTrusted, quoteWord } from "../terminal/output.ts";
+import { paint, printJson, printTrusted } from "../terminal/output.ts";
+import { oneLine, quoteWord } from "../terminal/text.ts";
 
 interface Found {
   readonly pins: Pins;

@@ -9,7 +9,8 @@ import { askGateway, findGateways, GatewayRefusal, readLog, type RunningGateway 
 import { formatEntry } from "../serve/event-log.ts";
 import { upstreamTable } from "../serve/upstream-report.ts";
 import { CONFIG } from "../target/target.ts";
-import { oneLine, paint, printJson, printTrusted } from "../terminal/output.ts";
+import { paint, printJson, printTrusted } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
 
 const GATEWAY_FLAG = {
   gateway: flag("WHICH", "The gateway, if several run: its config, its URL or its process id.", {

@@ -5,7 +5,8 @@ import { log } from "../../chain/middleware/log.ts";
 import type { MiddlewareFactories } from "../../config/index.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { directStatus, isTerminal, oneLine, paint, sanitizeFor, writeLines } from "../terminal/output.ts";
+import { directStatus, isTerminal, paint, sanitizeFor, writeLines } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
 
 export type LogLevel = "info" | "warning" | "error";
 export type LogFormat = "text" | "json";

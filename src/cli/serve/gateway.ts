@@ -31,8 +31,9 @@ import { defined, errorMessage } from "../../core/values.ts";
 import { EXIT, NotFoundError, suggest, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
 import { openSignIn } from "../target/sign-in.ts";
-import { exit, isTerminal, oneLine, printStatus, sanitizeFor } from "../terminal/output.ts";
-import { type Dialog, ProgressLine, Prompter } from "../terminal/prompter.ts";
+import { exit, isTerminal, printStatus, sanitizeFor } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
+import { type Dialog, Prompter } from "../terminal/prompter.ts";
 import type { EventLog } from "./event-log.ts";
 import { moduleName, reserveStdio } from "./module.ts";
 import type { Trace } from "./trace.ts";
@@ -195,7 +196,7 @@ export function inputsFrom(env: Environment, isStdio: boolean): AskInput {
   return async (input) => {
     const given = env[inputVariable(input.id)];
     if (given !== undefined || isStdio || !Prompter.isAvailable()) return given;
-    prompter ??= new Prompter(new ProgressLine(process.stderr, { quiet: true }), () => exit(EXIT.interrupted));
+    prompter ??= new Prompter(() => exit(EXIT.interrupted));
     return prompter.open(signal, (dialog) => askInput(dialog, input));
   };
 }

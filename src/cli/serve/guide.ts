@@ -11,7 +11,8 @@ import { type ClientSource, findClientServers, type ServerEntry } from "../setup
 import { shortPath } from "../setup/change-file.ts";
 import { coverSecrets, plural } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
-import { oneLine, ownCommand, quoteWord } from "../terminal/output.ts";
+import { ownCommand } from "../terminal/output.ts";
+import { oneLine, quoteWord } from "../terminal/text.ts";
 
 const READ_ONLY = { readOnlyHint: true, openWorldHint: false } as const;
 

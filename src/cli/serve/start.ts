@@ -19,7 +19,8 @@ import { serve, type Closeable, type ServeOptions, type Serving } from "../../se
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import { firstGiven, flag, oneOf, section, type FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
-import { oneLine, paint, printStatus, ownCommand, sanitizeFor } from "../terminal/output.ts";
+import { paint, printStatus, ownCommand, sanitizeFor } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
 import { loadAhead, loadForServer } from "./preload.ts";
 
 const ADDRESS_FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";

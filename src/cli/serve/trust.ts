@@ -12,8 +12,9 @@ import { fileLock, makePrivateDirectory, readPrivate, stateDirectory, writePriva
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
-import { exit, oneLine, printStatus } from "../terminal/output.ts";
-import { ProgressLine, Prompter } from "../terminal/prompter.ts";
+import { exit, printStatus } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
+import { agrees, Prompter } from "../terminal/prompter.ts";
 
 /** The digests of the approved configs by their absolute paths. */
 type Approved = Readonly<Record<string, unknown>>;
@@ -59,12 +60,12 @@ export async function confirmConfig(path: string, isApproved: boolean): Promise<
 }
 
 async function ask(path: string, starts: readonly string[], hasChanged: boolean): Promise<boolean> {
-  const prompter = new Prompter(new ProgressLine(process.stderr, { quiet: true }), () => exit(EXIT.interrupted));
+  const prompter = new Prompter(() => exit(EXIT.interrupted));
   return prompter.open(new AbortController().signal, async (dialog) => {
     const news = hasChanged ? "or a file that it runs has changed since you approved it" : "is new to Catenary";
     dialog.print(`${path} ${news}. These programs would run with your rights:`);
     for (const start of starts) dialog.print(`  ${oneLine(coverSecrets(start))}`);
-    return /^y(?:es)?$/i.test((await dialog.confirm("Start them? [y/N] ")) ?? "");
+    return agrees(dialog, "Start them? [y/N] ");
   });
 }
 

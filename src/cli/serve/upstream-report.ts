@@ -3,7 +3,9 @@
 
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
 import { reasonOf } from "../show/lists.ts";
-import { formatTable, LineSplitter, oneLine, paint, terminalWidth, truncate, widthOf } from "../terminal/output.ts";
+import { LineSplitter } from "../terminal/line-splitter.ts";
+import { paint, terminalWidth } from "../terminal/output.ts";
+import { formatTable, oneLine, truncate, widthOf } from "../terminal/text.ts";
 import type { EventLog, LogLevel } from "./event-log.ts";
 
 const STATES: Readonly<Record<Exclude<UpstreamStatus["state"], "restarting" | "failed">, string>> = {

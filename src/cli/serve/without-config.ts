@@ -11,7 +11,8 @@ import { UsageError } from "../command.ts";
 import { findClientServers, likelyClient } from "../setup/client-servers.ts";
 import { plural } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
-import { paint, ownCommand, quoteWord } from "../terminal/output.ts";
+import { paint, ownCommand } from "../terminal/output.ts";
+import { quoteWord } from "../terminal/text.ts";
 import { countServers, createGuide } from "./guide.ts";
 import { type Banner, clientEntry } from "./start.ts";
 

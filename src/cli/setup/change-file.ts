@@ -12,8 +12,9 @@ import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, suggest, UsageError } from "../command.ts";
 import type { FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
-import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
-import { ProgressLine, Prompter } from "../terminal/prompter.ts";
+import { paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
+import { agrees, Prompter } from "../terminal/prompter.ts";
 
 /** The flags of the commands that change a file. */
 export const CHANGE_FLAGS = {
@@ -172,15 +173,9 @@ async function confirm(path: string): Promise<boolean> {
     throw new UsageError(`Stdin is not a terminal, so nothing was written to ${path}; --yes writes without asking`);
   }
   const controller = new AbortController();
-  const prompter = new Prompter(new ProgressLine(process.stderr, { quiet: true }), () => controller.abort());
-  try {
-    const answer = await prompter.open(controller.signal, (dialog) =>
-      dialog.confirm(`Write ${oneLine(path)}? [y/N]: `),
-    );
-    return /^y(?:es)?$/i.test(answer ?? "");
-  } catch {
-    return false;
-  }
+  const prompter = new Prompter(() => controller.abort());
+  const answer = prompter.open(controller.signal, (dialog) => agrees(dialog, `Write ${oneLine(path)}? [y/N]: `));
+  return answer.catch(() => false);
 }
 
 /** Returns the path of the backup. */

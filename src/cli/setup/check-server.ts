@@ -19,7 +19,7 @@ import { proxyFor } from "../../http/client/proxy.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { EXIT } from "../command.ts";
 import { plural, toFailure } from "../show/problems.ts";
-import { oneLine } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
 
 export interface Check {
   /** What is checked: the name of a server, a file, a client. */

@@ -7,7 +7,8 @@ import { isObject } from "../../core/values.ts";
 import { UNAVAILABLE, type Unavailable, UPSTREAM } from "../../protocol/lists.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
 import { argumentTable, promptProperties, readProperties, signature, withKey } from "../target/arguments.ts";
-import { oneLine, pad, paint, sanitize, sanitizeJson, terminalWidth, truncate, widthOf } from "../terminal/output.ts";
+import { paint, terminalWidth } from "../terminal/output.ts";
+import { oneLine, pad, sanitize, sanitizeJson, truncate, widthOf } from "../terminal/text.ts";
 
 export interface ListStyle {
   /** The maximum width of a line; undefined: unlimited. */

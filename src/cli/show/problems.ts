@@ -3,7 +3,8 @@
 // may write our output to its log.
 
 import type { Problem } from "../../config/index.ts";
-import { paint, sanitize, sanitizeFor, terminalWidth, truncate, widthOf } from "../terminal/output.ts";
+import { paint, sanitizeFor, terminalWidth } from "../terminal/output.ts";
+import { sanitize, truncate, widthOf } from "../terminal/text.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { SpawnError } from "../../process/program.ts";

@@ -8,7 +8,7 @@ import { nearest } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import type { Prompt, PromptArgument, Tool } from "../../protocol/model/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { formatTable, oneLine, parseNumber } from "../terminal/output.ts";
+import { formatTable, oneLine, parseNumber } from "../terminal/text.ts";
 
 export interface Argument {
   readonly key: string;

@@ -9,7 +9,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { UsageError } from "../command.ts";
-import { sanitize } from "../terminal/output.ts";
+import { sanitize } from "../terminal/text.ts";
 import type { SIGN_IN_FLAGS, TargetValues } from "./target.ts";
 
 /** The variable with the token for a URL. */

@@ -15,8 +15,11 @@ import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT, Interruption } from "../command.ts";
 import { createElicitation } from "../terminal/elicitation.ts";
-import { LineSplitter, oneLine, sanitizeFor } from "../terminal/output.ts";
-import { ProgressLine, Prompter } from "../terminal/prompter.ts";
+import { LineSplitter } from "../terminal/line-splitter.ts";
+import { sanitizeFor } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
+import { Prompter } from "../terminal/prompter.ts";
 import { findAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
 import {
   parseHeaders,
@@ -68,7 +71,7 @@ export async function withClient(
     line.stop();
     line.note(text);
   });
-  const prompter = Prompter.isAvailable() ? new Prompter(line, interruption.interrupt) : undefined;
+  const prompter = Prompter.isAvailable() ? new Prompter(interruption.interrupt, line) : undefined;
   const print = (text: string): void => line.note(sanitizeFor(process.stderr, text));
   const stderr = new LineSplitter((text) => print(`stderr: ${text}`));
   const note = values.quiet === true ? (): void => undefined : print;

@@ -5,7 +5,8 @@
 import type { FormHandler, UrlHandler } from "../../client/contexts.ts";
 import { isObject } from "../../core/values.ts";
 import type { ElicitResult, ElicitValue } from "../../protocol/model/index.ts";
-import { oneLine, paint, parseNumber, sanitize, truncate } from "./output.ts";
+import { paint } from "./output.ts";
+import { oneLine, parseNumber, sanitize, truncate } from "./text.ts";
 import type { Dialog, Prompter } from "./prompter.ts";
 
 /** Opens a URL in the browser; false if that is not possible. */

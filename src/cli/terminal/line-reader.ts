@@ -1,5 +1,6 @@
 // Reads what a person types at a prompt: several lines while the input is unfinished, with history, a search in it and
-// completion. An input of several lines is one entry of the history, which is kept in a file for the next time. If stdin is not a terminal, the same without prompts and history.
+// completion. An input of several lines is one entry of the history, which is kept in a file for the next time. If stdin
+// is not a terminal, the same without prompts and history.
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { onAbort, within } from "../../core/async.ts";
 import { stateDirectory } from "../../core/private-files.ts";
 import { addHistorySearch, type LineEditor } from "./history-search.ts";
 import { isTerminal, sanitizeFor } from "./output.ts";
+import { TypedLines } from "./typed-lines.ts";
 
 export interface LineReaderOptions {
   /** Names the file of the history. */
@@ -35,13 +37,11 @@ export class LineReader {
   readonly isInteractive: boolean = isTerminal(process.stdin) && isTerminal(process.stdout);
   readonly #options: LineReaderOptions;
   readonly #input: Interface;
-  readonly #typed: string[] = [];
+  readonly #typed: TypedLines;
   readonly #forget: () => void;
   #prompt = "";
   /** The lines of an unfinished input. */
   #begun = "";
-  #wake: () => void = () => undefined;
-  #hasEnded = false;
   /** Whether a prompt is shown. */
   #isPrompting = false;
   #historyFile: string | undefined;
@@ -63,18 +63,10 @@ export class LineReader {
         );
       },
     });
-    this.#input.on("line", (line) => {
-      this.#typed.push(line);
-      this.#wake();
-    });
+    this.#typed = new TypedLines(this.#input);
     if (this.isInteractive) addHistorySearch(this.#editor);
     this.#input.on("SIGINT", () => this.#interrupt());
-    const end = (): void => {
-      this.#hasEnded = true;
-      this.#wake();
-    };
-    this.#input.on("close", end);
-    this.#forget = onAbort(options.signal, end);
+    this.#forget = onAbort(options.signal, () => this.#typed.end());
   }
 
   /** The state of the line editor, which its type does not have. */
@@ -87,7 +79,7 @@ export class LineReader {
     this.#prompt = prompt;
     this.#begun = "";
     // Lines that were typed ahead are in it already.
-    if (this.isInteractive && this.#typed.length === 0) this.#history = [...this.#editor.history];
+    if (this.isInteractive && this.#typed.isEmpty) this.#history = [...this.#editor.history];
     const input = await this.#read(prompt);
     if (input !== undefined) this.#remember(input);
     return input;
@@ -136,24 +128,19 @@ export class LineReader {
 
   /** Whether there is another line, or comes at once. */
   async #isPasting(): Promise<boolean> {
-    if (this.#typed.length === 0 && !this.#hasEnded) {
-      await within(PASTE_PAUSE_MS, new Promise<void>((resolve) => (this.#wake = resolve)));
-    }
-    return this.#typed.length > 0;
+    await within(PASTE_PAUSE_MS, this.#typed.wait());
+    return !this.#typed.isEmpty;
   }
 
   async #line(prompt: string): Promise<string | undefined> {
-    if (this.#typed.length === 0 && !this.#hasEnded) {
-      if (this.isInteractive) {
-        this.#input.setPrompt(prompt);
-        // Keeps what was typed ahead in order: without the argument, the next key would be put before it.
-        this.#input.prompt(true);
-      }
-      this.#isPrompting = this.isInteractive;
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-      this.#isPrompting = false;
+    this.#isPrompting = this.isInteractive && this.#typed.mustWait;
+    if (this.#isPrompting) {
+      this.#input.setPrompt(prompt);
+      // Keeps what was typed ahead in order: without the argument, the next key would be put before it.
+      this.#input.prompt(true);
     }
-    const line = this.#typed.shift();
+    const line = await this.#typed.next();
+    this.#isPrompting = false;
     if (line === undefined && this.isInteractive) process.stdout.write("\n");
     return line;
   }
@@ -203,7 +190,8 @@ export class LineReader {
     if (!this.isInteractive || input.trim() === "") return;
     // The line editor has put each line into it.
     const { history } = this.#editor;
-    if (input.includes("\n")) history.splice(0, history.length, input, ...this.#history.filter((one) => one !== input));
+    if (input.includes("\n"))
+      history.splice(0, history.length, input, ...this.#history.filter((entry) => entry !== input));
     if (this.#historyFile === undefined) return;
     try {
       appendFileSync(this.#historyFile, historyLine(input), { mode: 0o600 });

@@ -5,7 +5,7 @@ import { chain, upstream } from "../../../src/chain/index.ts";
 import { connect } from "../../../src/client/index.ts";
 import { EventLog } from "../../../src/cli/serve/event-log.ts";
 import { UpstreamReport } from "../../../src/cli/serve/upstream-report.ts";
-import { MAX_LINES_PER_SECOND } from "../../../src/cli/terminal/output.ts";
+import { MAX_LINES_PER_SECOND } from "../../../src/cli/terminal/line-splitter.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
 

@@ -1,7 +1,7 @@
 // The progress line: redrawn in place on a terminal, plain lines elsewhere, nothing with `quiet`. Uses fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ProgressLine, type Screen } from "./prompter.ts";
+import { ProgressLine, type Screen } from "./progress-line.ts";
 
 const CLEAR = "\r\u001b[K";
 

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { compiledImport } from "../../../test/support/programs.ts";
-import { LineSplitter, MAX_LINES_PER_SECOND } from "./output.ts";
+import { LineSplitter, MAX_LINES_PER_SECOND } from "./line-splitter.ts";
 
 afterEach(() => {
   vi.useRealTimers();

@@ -2,17 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  formatTable,
-  oneLine,
-  pad,
-  quoteWord,
-  sanitize,
-  sanitizeFor,
-  sanitizeJson,
-  truncate,
-  widthOf,
-} from "./output.ts";
+import { sanitizeFor } from "./output.ts";
+import { formatTable, oneLine, pad, quoteWord, sanitize, sanitizeJson, truncate, widthOf } from "./text.ts";
 
 it("counts wide characters twice and combining marks not at all", () => {
   expect(["abc", "世界", "e\u0301", "👍", ""].map(widthOf)).toEqual([3, 4, 1, 2, 0]);
