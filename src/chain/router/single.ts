@@ -141,14 +141,14 @@ class SingleNames {
     const list = LISTS[kind];
     const items: unknown = result[list.field];
     if (!Array.isArray(items)) return result;
-    const [kept, changed] = [new Map<string, string>(), new Map<string, string>()];
+    const changed = new Map<string, string>();
     for (const item of items as readonly unknown[]) {
       const name = isObject(item) ? item[list.key] : undefined;
       if (typeof name !== "string") continue;
       const shown = this.shown(kind, name);
-      (shown === name ? kept : changed).set(name, shown);
+      if (shown === name) this.#naming.shownNames.add(kind, this.#upstream, name, name);
+      else changed.set(name, shown);
     }
-    showNames(this.#naming, kind, this.#upstream, kept);
     if (changed.size === 0 && !(items as readonly unknown[]).some(hasRouterMeta)) return result;
     const free = [...changed].filter(([, shown]) => this.get(kind, shown) !== shown);
     showNames(this.#naming, kind, this.#upstream, free);
