@@ -261,6 +261,11 @@ class Recorder implements StepRecorder {
   }
 }
 
+/** A middleware that reports each call to a reader, which may refuse and delay it. */
+export function readBy<State>(reader: CallReader<State>): Middleware {
+  return trusted((request, context, next) => new ObservedCall(reader, request, context).run(next));
+}
+
 /**
  * A middleware that reports each call at its place in the chain to the reader. The reader cannot refuse, change or delay
  * a call, and what it throws is only reported.
@@ -269,10 +274,8 @@ class Recorder implements StepRecorder {
  * chain(observe({ end: (call) => console.log(call.name, call.upstream, call.outcome, call.ms) })).to(server)
  */
 export function observe<State>(reader: CallReader<State>): Middleware {
-  const guarded = guardedReader(reader as CallReader);
-  return trusted(function observe(request, context, next) {
-    return new ObservedCall(guarded, request, context).run(next);
-  });
+  const middleware = readBy(guardedReader(reader as CallReader));
+  return Object.defineProperty(middleware, "name", { value: "observe" });
 }
 
 const READER: Readonly<Record<keyof CallReader, Field>> = {

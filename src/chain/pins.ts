@@ -10,6 +10,7 @@ import { errorMessage, isObject } from "../core/values.ts";
 /** What can be pinned. `server` has one item, its instructions. */
 export const PIN_KINDS = ["tools", "prompts", "templates", "server"] as const;
 export type PinKind = (typeof PIN_KINDS)[number];
+export const PIN_NOUNS = { tools: "tool", prompts: "prompt", templates: "template", server: "instructions" } as const;
 
 /** The parts of a definition that a model or a caller reads. */
 export type Definition = Readonly<Record<string, unknown>>;
@@ -74,8 +75,9 @@ export class Pins {
     this.file = file;
   }
 
-  /** The file for the configs in a folder, if they name no other. */
-  static async defaultFile(folder: string): Promise<string> {
+  /** The file that a config in this folder names. Without a name, one of the state folder. */
+  static async fileIn(folder: string, name: unknown): Promise<string> {
+    if (typeof name === "string") return resolve(folder, name);
     const { stateDirectory } = await import("../core/private-files.ts");
     return join(stateDirectory(), "pins", `${digest(resolve(folder)).slice(0, 32)}.json`);
   }
@@ -166,17 +168,9 @@ export class Pins {
   }
 }
 
-/** By definition, since each call of a tool compares it. */
-const known = new WeakMap<Definition, PinnedDefinition>();
-
 export function pinned(definition: Definition): PinnedDefinition {
-  let found = known.get(definition);
-  if (found === undefined) {
-    const sum = digest(definition);
-    const isLong = JSON.stringify(definition).length > MAX_DEFINITION_LENGTH;
-    known.set(definition, (found = isLong ? { digest: sum } : { digest: sum, definition }));
-  }
-  return found;
+  const isLong = JSON.stringify(definition).length > MAX_DEFINITION_LENGTH;
+  return { digest: digest(definition), ...(!isLong && { definition }) };
 }
 
 function emptyPins(): ServerPins {

@@ -43,14 +43,17 @@ export class Redactor {
   readonly #isSecret: ((key: string) => boolean) | undefined;
   readonly #secretNumber: unknown;
 
-  /** `isSecret`: whether the field of this name is a secret. `secretNumber`: what replaces it if it is a number. */
+  /**
+   * `values`: the secrets, or a function that replaces them in a text. `isSecret`: whether the field of this name is a
+   * secret. `secretNumber`: what replaces it if it is a number.
+   */
   constructor(
     shapes: readonly string[],
-    values: readonly string[],
+    values: readonly string[] | ((text: string) => string),
     isSecret: ((key: string) => boolean) | undefined,
     secretNumber: unknown = 0,
   ) {
-    const forms = values
+    const forms = (typeof values === "function" ? [] : values)
       .flatMap((value) => {
         const encoded = encodeURIComponent(Buffer.from(value).toString());
         return [value, JSON.stringify(value).slice(1, -1), encoded, encoded.replaceAll("%20", "+")];
@@ -60,8 +63,12 @@ export class Redactor {
     const literal = (text: string): string =>
       forms.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, () => REDACTED) : rest), text);
     const found = SHAPES.filter((one) => shapes.includes(one));
-    this.#texts = [...(forms.length > 0 ? [literal] : []), ...found.map(hider)];
-    this.#shortest = Math.min(...forms.map(({ length }) => length), ...found.map((shape) => SHORTEST[shape]));
+    const byValue = typeof values === "function" ? [values] : forms.length > 0 ? [literal] : [];
+    this.#texts = [...byValue, ...found.map(hider)];
+    this.#shortest =
+      typeof values === "function"
+        ? 0
+        : Math.min(...forms.map(({ length }) => length), ...found.map((shape) => SHORTEST[shape]));
     this.#isSecret = isSecret;
     this.#secretNumber = secretNumber;
   }

@@ -4,7 +4,7 @@
 
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Middleware, Request } from "../../core/handler.ts";
+import type { Context, Middleware } from "../../core/handler.ts";
 import { boolean, choice, count, ms, type OptionsOf } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
@@ -40,34 +40,52 @@ export const breaker: DefinedMiddleware<[options?: BreakerOptions]> = define({
   middleware: createBreaker,
 });
 
-function createBreaker({ failures = 5, openMs = 30_000, by, toolErrors = false }: BreakerOptions): Middleware {
-  const circuits = new Circuits(failures, openMs);
+function createBreaker({
+  failures: maxFailures = 5,
+  openMs = 30_000,
+  by,
+  toolErrors = false,
+}: BreakerOptions): Middleware {
+  /** Only of what has failed. */
+  const circuits = new BoundedMap<string, Circuit>(MAX_CIRCUITS);
   const byTool = by === "tool";
+  const end = (outcome: Outcome, keys: readonly string[], tested: readonly Circuit[]): void => {
+    if (outcome === "worked") {
+      if (circuits.size > 0) for (const key of keys) closeCircuit(circuits.get(key));
+      return;
+    }
+    for (const circuit of tested) circuit.openUntil = 0;
+    if (outcome === "unclear") return;
+    // A failure is that of the last upstream on the route.
+    const key = keys.at(-1) ?? "";
+    const failures = (circuits.get(key)?.failures ?? 0) + 1;
+    circuits.set(key, { key, failures, openUntil: performance.now() + openMs });
+  };
   return trusted(function breaker(request, context, next) {
-    const { method } = request;
+    const { method, params } = request;
     if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);
     if (byTool && method !== "tools/call") return next(request, context);
-    const call = new GuardedCall(circuits, request);
-    try {
-      if (byTool) {
-        const name = String(request.params["name"]);
-        call.pass(name, `the tool ${name}`);
-      } else {
-        // An upstream that is not behind a gateway has no name.
-        call.pass("", "the upstream");
-        for (const upstream of upstreamsOf(context)) call.pass(upstream, `the upstream ${upstream}`);
+    // An upstream that is not behind a gateway has no name.
+    const keys = byTool ? [String(params["name"])] : ["", ...upstreamsOf(context)];
+    let tested = NONE;
+    if (circuits.size > 0) {
+      const now = performance.now();
+      tested = keys.flatMap((key) => circuits.get(key) ?? []).filter(({ failures }) => failures >= maxFailures);
+      const open = tested.find(({ openUntil }) => now < openUntil);
+      if (open !== undefined) {
+        const what = byTool ? `tool ${open.key}` : open.key === "" ? "upstream" : `upstream ${open.key}`;
+        return Promise.reject(refused(method, what, Math.ceil(open.openUntil - now)));
       }
-    } catch (error) {
-      call.end("unclear");
-      return Promise.reject(error);
+      // Other calls are refused meanwhile. If the test never ends, there is another one after the same time.
+      for (const circuit of tested) circuit.openUntil = now + openMs;
     }
     return next(request, context).then(
       (result) => {
-        call.end(toolErrors && result["isError"] === true ? "failed" : "worked");
+        end(toolErrors && result["isError"] === true ? "failed" : "worked", keys, tested);
         return result;
       },
       (error: unknown) => {
-        call.end(call.isRefused || context.signal.aborted ? "unclear" : outcomeOf(error));
+        end(context.signal.aborted ? "unclear" : outcomeOf(error), keys, tested);
         throw error;
       },
     );
@@ -82,91 +100,24 @@ function upstreamsOf({ item }: Context): readonly string[] {
 type Outcome = "worked" | "failed" | "unclear";
 
 interface Circuit {
+  /** The name of the tool, or of the upstream. */
+  readonly key: string;
   /** Failures in a row. */
   failures: number;
-  /** Until when calls are refused, if there were too many failures. */
+  /** Until when calls are refused, if there were too many failures. Then one call tests whether calls work again. */
   openUntil: number;
 }
 
-class Circuits {
-  readonly #maxFailures: number;
-  readonly #openMs: number;
-  /** Only for what has failed. */
-  readonly #circuits = new BoundedMap<string, Circuit>(MAX_CIRCUITS);
+const NONE: readonly Circuit[] = [];
 
-  constructor(maxFailures: number, openMs: number) {
-    this.#maxFailures = maxFailures;
-    this.#openMs = openMs;
-  }
-
-  /** Whether a call may pass: always, as a test whether calls work again, or not for a number of milliseconds. */
-  enter(key: string): "always" | "test" | number {
-    const circuit = this.#circuits.get(key);
-    if (circuit === undefined || circuit.failures < this.#maxFailures) return "always";
-    const now = performance.now();
-    if (now < circuit.openUntil) return Math.ceil(circuit.openUntil - now);
-    // Other calls are refused meanwhile. If the test never ends, there is another one after the same time.
-    circuit.openUntil = now + this.#openMs;
-    return "test";
-  }
-
-  /** Whether there is nothing to record about a call that worked, and nothing that could refuse one. */
-  get isEmpty(): boolean {
-    return this.#circuits.size === 0;
-  }
-
-  record(key: string, outcome: Outcome, wasTest: boolean): void {
-    const circuit = this.#circuits.get(key);
-    if (outcome === "failed") {
-      const failures = (circuit?.failures ?? 0) + 1;
-      this.#circuits.set(key, { failures, openUntil: performance.now() + this.#openMs });
-    } else if (circuit !== undefined) {
-      if (outcome === "worked") circuit.failures = 0;
-      else if (wasTest) circuit.openUntil = 0;
-    }
-  }
+function closeCircuit(circuit: Circuit | undefined): void {
+  if (circuit !== undefined) circuit.failures = 0;
 }
 
-/** One call, with the circuits that it passes: one for all, and that of the upstream as soon as it is known. */
-class GuardedCall {
-  readonly #circuits: Circuits;
-  readonly #request: Request;
-  /** The keys of the circuits. */
-  readonly #passed: string[] = [];
-  /** Those of them that the call tests. */
-  #tests: string[] | undefined;
-  isRefused = false;
-
-  constructor(circuits: Circuits, request: Request) {
-    this.#circuits = circuits;
-    this.#request = request;
-  }
-
-  /** Throws if the circuit is open. */
-  pass(key: string, what: string): void {
-    // An attempt that `retry` makes is a part of the same call.
-    if (this.#passed.includes(key)) return;
-    const entered = this.#circuits.isEmpty ? "always" : this.#circuits.enter(key);
-    if (typeof entered !== "number") {
-      this.#passed.push(key);
-      if (entered === "test") (this.#tests ??= []).push(key);
-      return;
-    }
-    this.isRefused = true;
-    const why = `${what} has failed several times in a row; try again in ${entered} ms`;
-    const message = `The middleware ${NAME} refused ${this.#request.method}: ${why}`;
-    throw McpError.of("unreachable", message, { middlewareName: NAME, retryAfterMs: entered });
-  }
-
-  /** A failure is that of the last upstream on the route. */
-  end(outcome: Outcome): void {
-    if (outcome !== "failed" && this.#circuits.isEmpty) return;
-    const last = this.#passed.at(-1);
-    for (const key of this.#passed) {
-      const own = outcome === "failed" && key !== last ? "unclear" : outcome;
-      this.#circuits.record(key, own, this.#tests?.includes(key) === true);
-    }
-  }
+function refused(method: string, what: string, retryAfterMs: number): McpError {
+  const why = `the ${what} has failed several times in a row; try again in ${retryAfterMs} ms`;
+  const message = `The middleware ${NAME} refused ${method}: ${why}`;
+  return McpError.of("unreachable", message, { middlewareName: NAME, retryAfterMs });
 }
 
 /** An error response is an answer. An error of other middleware says nothing about the upstream. */

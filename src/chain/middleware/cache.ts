@@ -1,7 +1,7 @@
 // Answers requests with results that were given before: lists and reads for as long as the server allows (`ttlMs`), and
 // whatever a rule names. A result is given to no other caller, unless the server or the rule says that it is public, and
-// never to a caller of another part of the gateway. It is dropped when the server notifies of a change, and not kept if it is an error, a task, or depends on an answer of
-// the caller. Equal requests that come at the same time wait for the first one, if a rule says that it will be kept.
+// never to a caller of another part of the gateway. It is dropped when the server notifies of a change, and not kept if
+// it is an error, a task, or depends on an answer of the caller. Equal requests at the same time wait for the first one.
 
 import { abortable, deferred } from "../../core/async.ts";
 import { copyContext, isCancelled } from "../../core/cancel.ts";
@@ -13,7 +13,7 @@ import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.
 import { META } from "../../protocol/model/base.ts";
 import { Cache } from "../../protocol/result-cache.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
-import { viewKey } from "../catalogue.ts";
+import { viewKey, type ItemKind } from "../catalogue.ts";
 import { capabilityOf, namedIn } from "../named-items.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
 import { matchesGlob } from "../../core/text.ts";
@@ -42,11 +42,7 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** A longer request is replaced with a digest in the key. */
 const MAX_KEY_LENGTH = 500;
 
-interface Rule {
-  readonly glob: string;
-  readonly ttlMs: number;
-  readonly isPublic: boolean;
-}
+type Rule = CacheRule & { readonly glob: string };
 
 /**
  * Answers lists, reads and calls with results that were given before.
@@ -71,40 +67,33 @@ function createCache({
   maxBytes = MAX_BYTES,
   ...byName
 }: CacheOptions): ActingMiddleware {
-  const lists = listRule && readRule("*", listRule);
+  const lists = listRule && { ...listRule, glob: "*" };
   const rules = new Map(
     LIST_CAPABILITIES.map((kind) => [
       kind,
-      Object.entries(byName[kind] ?? {}).map(([glob, rule]) => readRule(glob, rule)),
+      Object.entries(byName[kind] ?? {}).map(([glob, rule]): Rule => ({ ...rule, glob })),
     ]),
   );
-  const results = new CachedResults(maxEntries, maxBytes);
+  const ruleNamed = (kind: ItemKind, name: string): Rule | undefined =>
+    rules.get(capabilityOf(kind))?.find(({ glob }) => matchesGlob(glob, name));
+  const results: CachedResults = { cache: new Cache({ maxEntries, maxBytes }), running: new Map() };
   const ruleFor = (request: Request): Rule | undefined => {
     const { method } = request;
     if (LISTS_BY_METHOD.has(method)) return lists;
     const named = USING.has(method) ? namedIn(request) : undefined;
-    return named && rules.get(capabilityOf(named.kind))?.find(({ glob }) => matchesGlob(glob, named.name));
+    return named && ruleNamed(named.kind, named.name);
   };
   const middleware: ActingMiddleware = (request, context, next) => {
     const { method } = request;
-    if (method === "subscriptions/listen") return next(request, results.watch(context));
+    if (method === "subscriptions/listen") return next(request, watching(context, results.cache));
     const rule = ruleFor(request);
     if ((rule === undefined && !CACHEABLE.has(method)) || isSpecial(request, context)) return next(request, context);
     const call = new CachedCall(results, rule, request, context);
     const known = call.find();
     return known === undefined ? call.run(next) : Promise.resolve(known);
   };
-  middleware.needs = (kind, name) =>
-    kind === "tools" &&
-    rules
-      .get("tools")
-      ?.find(({ glob }) => matchesGlob(glob, name))
-      ?.glob.includes("*") === true;
+  middleware.needs = (kind, name) => kind === "tools" && ruleNamed(kind, name)?.glob.includes("*") === true;
   return middleware;
-}
-
-function readRule(glob: string, { ttlMs, public: isPublic = false }: CacheRule): Rule {
-  return { glob, ttlMs, isPublic };
 }
 
 /** The answer to a question of the server, a call that must become a task, or a notification. */
@@ -114,25 +103,19 @@ function isSpecial({ params }: Request, { task, isNotification }: Context): bool
 }
 
 /** What all calls share. */
-class CachedResults {
+interface CachedResults {
   readonly cache: Cache;
-  /** The first of equal requests, which others wait for. Resolves to whether it was cancelled. */
-  readonly running = new Map<string, Promise<boolean>>();
+  /** The first of equal requests whose result a rule will keep: others wait for it. Resolves to whether it was cancelled. */
+  readonly running: Map<string, Promise<boolean>>;
+}
 
-  constructor(maxEntries: number, maxBytes: number) {
-    this.cache = new Cache({ maxEntries, maxBytes });
-  }
-
-  /** The context for a subscription: drops what a notification concerns. */
-  watch(context: Context): Context {
-    return {
-      ...context,
-      notify: (notification) => {
-        this.cache.invalidate(notification);
-        context.notify(notification);
-      },
-    };
-  }
+/** The context for a subscription: drops what a notification concerns. */
+function watching(context: Context, cache: Cache): Context {
+  const notify: Context["notify"] = (notification) => {
+    cache.invalidate(notification);
+    context.notify(notification);
+  };
+  return copyContext(context, { notify });
 }
 
 class CachedCall {
@@ -169,7 +152,7 @@ class CachedCall {
 
   async run(next: Handler): Promise<Result> {
     const { running } = this.#all;
-    const key = this.#rule?.isPublic === true ? this.#publicKey : this.#ownKey;
+    const key = this.#rule?.public === true ? this.#publicKey : this.#ownKey;
     if (this.#rule === undefined || key === undefined) return this.#call(next);
     if (!this.#isSafe(this.#rule)) return next(this.#request, this.#context);
     for (let first = running.get(key); first !== undefined; first = running.get(key)) {
@@ -200,7 +183,10 @@ class CachedCall {
     const { method } = this.#request;
     const changes = cache.changesOf(method);
     const result = await next(this.#request, this.#noticingQuestions());
-    const { ttlMs, isPublic } = this.#rule ?? { ttlMs: result["ttlMs"], isPublic: result["cacheScope"] === "public" };
+    const { ttlMs, public: isPublic = false } = this.#rule ?? {
+      ttlMs: result["ttlMs"],
+      public: result["cacheScope"] === "public",
+    };
     const key = isPublic ? this.#publicKey : this.#ownKey;
     if (typeof ttlMs !== "number" || !(ttlMs > 0) || key === undefined || !this.#mayKeep(result)) return result;
     const isForAll = isPublic && this.#context.caller.part === undefined;

@@ -10,11 +10,10 @@ import { boolean, choice, count, either, func, type OptionsOf } from "../../core
 import type { Middleware } from "../../core/handler.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { McpError, withoutDiagnostics } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { jsonOf, ObservedCall, type CallReader } from "../observe.ts";
+import { jsonOf, readBy, type CallReader, type ObservedCall } from "../observe.ts";
 
 /** The level of a line that `log()` writes. */
 export type Severity = "info" | "warning" | "error";
@@ -70,9 +69,7 @@ function createLog({
       if (SEVERITIES.indexOf(outcome.level) >= lowest) callListener("write", writeLine, [call, outcome]);
     },
   };
-  return trusted(function log(request, context, next) {
-    return new ObservedCall(reader, request, context).run(next);
-  });
+  return readBy(reader);
 }
 
 interface Outcome {

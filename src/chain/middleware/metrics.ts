@@ -3,10 +3,9 @@
 // own only once it was in a list or a call of it succeeded, and the number of series is limited. The rest is `_other`.
 
 import { count, type OptionsOf } from "../../core/fields.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { REQUEST_NAMES } from "../method-names.ts";
-import { ObservedCall, type CallReader } from "../observe.ts";
+import { readBy, type CallReader, type ObservedCall } from "../observe.ts";
 
 const OPTIONS = {
   maxSeries: count(
@@ -47,9 +46,7 @@ export const metrics: DefinedMiddleware<[options?: MetricsOptions]> = define({
 
 function createMetrics({ maxSeries = 1_000 }: MetricsOptions): ActingMiddleware {
   const figures = new Figures(maxSeries);
-  const middleware: ActingMiddleware = trusted(function metrics(request, context, next) {
-    return new ObservedCall(figures, request, context).run(next);
-  });
+  const middleware: ActingMiddleware = readBy(figures);
   middleware.metrics = (upstreams) => figures.format(upstreams);
   middleware.needs = () => false;
   return middleware;
@@ -58,12 +55,10 @@ function createMetrics({ maxSeries = 1_000 }: MetricsOptions): ActingMiddleware 
 /** What is known about the requests of a method. */
 interface Operation {
   readonly method: string;
+  /** The label for the names that requests have. Undefined if they have none. */
+  readonly nameLabel: string | undefined;
   inFlight: number;
-  /** Whether there was a request, and not only a list with names for it. */
-  isUsed: boolean;
-  /** Names that were listed, or used with success. Undefined if requests of the method have no name. */
-  readonly known: Set<string> | undefined;
-  /** By name, server and error. */
+  /** By name, server and error. The names are those that were listed, or used with success. */
   readonly series: SeriesTree;
 }
 
@@ -96,7 +91,6 @@ class Figures implements CallReader<Operation> {
     const { method } = call.request;
     const operation = this.#operations.get(method) ?? this.#operation(method);
     operation.inFlight += 1;
-    operation.isUsed = true;
     call.state = operation;
   }
 
@@ -105,8 +99,7 @@ class Figures implements CallReader<Operation> {
     const method = REQUEST_NAMES.has(name) ? name : OTHER;
     let operation = this.#operations.get(method);
     if (operation === undefined) {
-      const known = NAME_LABELS.has(method) ? new Set<string>() : undefined;
-      operation = { method, inFlight: 0, isUsed: false, known, series: new Map() };
+      operation = { method, nameLabel: NAME_LABELS.get(method), inFlight: 0, series: new Map() };
       this.#operations.set(method, operation);
     }
     return operation;
@@ -131,16 +124,14 @@ class Figures implements CallReader<Operation> {
   /** Undefined if there are too many. A name has series only if it is known, so that those are looked for first. */
   #seriesOf(call: ObservedCall<Operation>, error: string): Series | undefined {
     const { state: operation, request, upstream: server = "" } = call;
-    const { known } = operation;
-    const { name } = request.params;
-    const found = operation.series
-      .get(known === undefined ? "" : (name as string))
-      ?.get(server)
-      ?.get(error);
+    const { nameLabel, series } = operation;
+    const name = nameLabel === undefined ? "" : (request.params["name"] as string);
+    const found = series.get(name)?.get(server)?.get(error);
     if (found !== undefined) return found;
     // Callers choose names, so one has series only if it is listed, or was used with success.
-    if (known !== undefined && (error === "" || call.context.item?.definition !== undefined)) this.#learn(known, name);
-    const shown = known === undefined ? "" : typeof name === "string" && known.has(name) ? name : OTHER;
+    const isKnown = series.has(name) || error === "" || call.context.item?.definition !== undefined;
+    const fits = typeof name === "string" && name.length <= MAX_NAME_LENGTH;
+    const shown = nameLabel === undefined || (fits && isKnown) ? name : OTHER;
     return (
       this.#find(operation, shown, server, error) ??
       this.#find(operation, shown === "" ? "" : OTHER, "", error === "" ? "" : OTHER, true)
@@ -149,7 +140,7 @@ class Figures implements CallReader<Operation> {
 
   /** Undefined if there are too many. The last resort has few combinations, so it does not count. */
   #find(
-    { method, series: tree }: Operation,
+    { method, nameLabel = "", series: tree }: Operation,
     name: string,
     server: string,
     error: string,
@@ -159,7 +150,7 @@ class Figures implements CallReader<Operation> {
     if (found !== undefined || (this.#series.length >= this.#maxSeries && !isLastResort)) return found;
     const labels = formatLabels({
       mcp_method_name: method,
-      [NAME_LABELS.get(method) ?? ""]: name,
+      [nameLabel]: name,
       server,
       error_type: error,
     });
@@ -169,16 +160,11 @@ class Figures implements CallReader<Operation> {
     return series;
   }
 
-  #learn(known: Set<string>, name: unknown): void {
-    const fits = typeof name === "string" && name.length <= MAX_NAME_LENGTH;
-    if (fits && known.size < this.#maxSeries) known.add(name);
-  }
-
   format(upstreams: Readonly<Record<string, { readonly restarts: number }>>): string {
     const durations = this.#series.flatMap(formatHistogram);
-    const running = [...this.#operations.values()]
-      .filter(({ isUsed }) => isUsed)
-      .map(({ method, inFlight }) => `${IN_FLIGHT}${formatLabels({ mcp_method_name: method })} ${inFlight}`);
+    const running = [...this.#operations.values()].map(
+      ({ method, inFlight }) => `${IN_FLIGHT}${formatLabels({ mcp_method_name: method })} ${inFlight}`,
+    );
     const restarts = Object.entries(upstreams).map(
       ([server, one]) => `${RESTARTS}${formatLabels({ server })} ${one.restarts}`,
     );

@@ -56,7 +56,7 @@ export async function readAllPages(
     rest = { ...more, ...rest, ...(meta && { _meta: meta }) };
     lowestTtlMs = Math.min(lowestTtlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0);
     isPublic &&= cacheScope === "public";
-    parts.push(partOf(listed, key));
+    parts.push(listPart(listed, key));
     if (found !== undefined) problem = `The upstream did not finish ${method}: ${found}`;
   }
   const { items, keys } = joined(parts);
@@ -72,8 +72,8 @@ type ListPart = Pick<ListContents, "items" | "keys">;
  */
 const knownParts = new WeakMap<object, ListPart & { readonly key: string; readonly listed: readonly unknown[] }>();
 
-/** An item without a key cannot be used. */
-function partOf(listed: readonly unknown[], key: string): ListPart {
+/** The items of a page. One without a key cannot be used; of several with one key, the first counts. */
+export function listPart(listed: readonly unknown[], key: string): ListPart {
   const known = knownParts.get(listed);
   if (known?.key === key && isSameArray(known.listed, listed)) return known;
   const byKey = new Map<string, ListItem>();

@@ -3,17 +3,15 @@
 // The values may be secret, so they are removed from errors, which often quote what they are about.
 
 import { copyContext } from "../../core/cancel.ts";
-import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { mapOf, record, refine, stringMap, type Field, type OptionsOf } from "../../core/fields.ts";
-import { hiderOf } from "../../core/text.ts";
+import { hiderOf, matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
-import { McpError, redactConnectionError } from "../../protocol/errors.ts";
+import { Redactor } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import type { Item } from "../catalogue.ts";
 import { kindsOf, type Layer } from "../layer.ts";
 import { isSettable } from "../upstream/options.ts";
-import { matchesGlob } from "../../core/text.ts";
 
 type Fields = { readonly [key: string]: unknown };
 type Headers = Readonly<Record<string, string>>;
@@ -73,30 +71,29 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
   if (rules.length === 0 && Object.keys(forAll).length === 0) {
     throw error("", "must have entries for `tools`, or `headers`");
   }
-  const hide = createHider([forAll, ...rules.map((rule) => [rule.arguments, rule.headers])]);
+  const values = stringsIn([forAll, ...rules.map((rule) => [rule.arguments, rule.headers])]);
+  const redactor = new Redactor([], hiderOf(values), undefined);
+  const rethrow = (error: unknown): never => {
+    throw redactor.error(error);
+  };
   // The error of a call that became a task.
   const task = async (request: Request, context: Context, next: Handler): Promise<Result> => {
-    const found = await next(request, context).catch(rethrow(hide));
+    const found = await next(request, context).catch(rethrow);
     const hasFailed = isObject(found["error"]) || (isObject(found["result"]) && found["result"]["isError"] === true);
-    return hasFailed ? (mapStrings(found, hide) as Result) : found;
+    return hasFailed ? (redactor.json(found) as Result) : found;
   };
-  const hasHeadersForAll = Object.keys(forAll).length > 0;
   const middleware: Middleware = (request, context, next) => {
     const { method, params } = request;
-    const own = method === "tools/call" ? matching(rules, params["name"] as string) : [];
     if (method === "tasks/get" && rules.length > 0) return task(request, withHeaders(context, forAll), next);
-    if (own.length === 0 && !hasHeadersForAll) return next(request, context);
-    const added = own.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
-    const hasHeaders = Object.keys(added).length > 0;
+    const matched = method === "tools/call" ? matching(rules, params["name"] as string) : [];
+    const added = matched.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
     const passed = withHeaders(context, added);
-    if (own.length === 0) {
-      return hasHeaders ? next(request, passed).catch(rethrow(hide)) : next(request, context);
-    }
+    if (matched.length === 0) return passed === context ? next(request, context) : next(request, passed).catch(rethrow);
     const given = isObject(params["arguments"]) ? params["arguments"] : {};
-    const all = own.reduce<Fields>((sum, rule) => ({ ...sum, ...rule.arguments }), given);
+    const all = matched.reduce<Fields>((sum, rule) => ({ ...sum, ...rule.arguments }), given);
     return next({ ...request, params: { ...params, arguments: all } }, passed).then(
-      (result) => (result["isError"] === true ? (mapStrings(result, hide) as Result) : result),
-      rethrow(hide),
+      (result) => (result["isError"] === true ? (redactor.json(result) as Result) : result),
+      rethrow,
     );
   };
   return { transform: { kinds: kindsOf(["tools"]), item: (item) => withoutInjected(item, rules) }, middleware };
@@ -142,35 +139,7 @@ function withoutParameters(schema: Fields, hidden: ReadonlySet<string>): Fields 
   };
 }
 
-type Hide = (text: string) => string;
-
-function createHider(values: unknown): Hide {
-  const found: string[] = [];
-  mapStrings(values, (text) => {
-    found.push(text);
-    return text;
-  });
-  return hiderOf(found);
-}
-
-function mapStrings(value: unknown, change: Hide): unknown {
-  if (typeof value === "string") return change(value);
-  if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapStrings(inner, change)]));
-}
-
-/** An error with a value in it is replaced by a copy without it. */
-function rethrow(hide: Hide): (error: unknown) => never {
-  return (error) => {
-    if (error instanceof McpError) {
-      const [message, data] = [hide(error.message), mapStrings(error.data, hide)];
-      if (message === error.message && JSON.stringify(data) === JSON.stringify(error.data)) throw error;
-      throw new McpError(error.code, message, data);
-    }
-    if (error instanceof ConnectionError && hide(error.message) !== error.message) {
-      throw redactConnectionError(error, hide);
-    }
-    throw error;
-  };
+function stringsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : [];
 }

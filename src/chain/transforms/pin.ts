@@ -3,20 +3,19 @@
 // no list, and not callable, until someone approves it with `catenary pins`. Against servers that change what a model
 // reads after people have trusted them.
 
-import { resolve } from "node:path";
 import { callListener } from "../../core/listeners.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { choice, func, string, type OptionsOf } from "../../core/fields.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS } from "../../protocol/lists.ts";
-import { walkPages } from "../../protocol/walk-pages.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { Item, viewKey } from "../catalogue.ts";
 import type { Layer } from "../layer.ts";
-import { definitionOf, MAX_NEW_ITEMS, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
-import { backgroundContext } from "../router/pages.ts";
+import { definitionOf, MAX_NEW_ITEMS, PIN_NOUNS, pinned, Pins } from "../pins.ts";
+import type { Pin, PinKind, PinnedDefinition } from "../pins.ts";
+import { backgroundContext, listPart, readAllPages, type ListContents } from "../router/pages.ts";
 
 const OPTIONS = {
   first: choice("What happens to the first list of a server. Default: approve.", ["approve", "hold"]),
@@ -42,12 +41,23 @@ export interface HeldItem {
 type ListedKind = Exclude<PinKind, "server">;
 type Fields = { readonly [field: string]: unknown };
 
+/** A definition as a caller gets it, and what is compared with the approved one. */
+interface PinnedItem {
+  readonly server: string;
+  readonly kind: PinKind;
+  /** The name at the server. */
+  readonly name: string;
+  readonly listed: Fields;
+  readonly current: PinnedDefinition;
+  /** Whether the file was compared with it. */
+  isCompared: boolean;
+}
+
 const KINDS: ReadonlyMap<string, ListedKind> = new Map([
   [LISTS.tools.method, "tools"],
   [LISTS.prompts.method, "prompts"],
   [LISTS.templates.method, "templates"],
 ]);
-const NOUNS = { tools: "tool", prompts: "prompt", templates: "template", server: "instructions" } as const;
 /** The name of the instructions among the items of a server. */
 const INSTRUCTIONS = "instructions";
 /** The name of the only server of a gateway, if there is no other name. */
@@ -75,10 +85,8 @@ export const pin: DefinedMiddleware<[options?: PinOptions]> = define({
   layer: createPin,
 });
 
-function createPin(options: PinOptions, { folder, upstream, isShared = false }: DefinitionPlace): Layer {
-  const { first = "approve", file, server = isShared ? undefined : upstream, onHeld = warn } = options;
-  const openFile = async (): Promise<string> => (file === undefined ? Pins.defaultFile(folder) : resolve(folder, file));
-  const pinner = new Pinner(first === "approve", server, upstream ?? SERVER, openFile, onHeld);
+function createPin(options: PinOptions, place: DefinitionPlace): Layer {
+  const pinner = new Pinner(options, place);
   return {
     transform: {
       kinds: new Set(KINDS.values()),
@@ -100,56 +108,47 @@ class Pinner {
   readonly #server: string | undefined;
   /** The server of items that do not say theirs. */
   readonly #onlyServer: string;
-  readonly #openFile: () => Promise<string>;
   readonly #onHeld: (item: HeldItem) => void;
-  #pins: Promise<Pins> | undefined;
-  /** The same, once the name of the file is known. */
-  #opened: Pins | undefined;
+  readonly #findFile: () => Promise<string>;
+  #file: Promise<string> | undefined;
+  /** Undefined until the name of the file is known. */
+  #pins: Pins | undefined;
   /** By their definitions as they were listed. */
   readonly #items = new WeakMap<Fields, PinnedItem>();
-  /** Definitions as they were listed, whose items were compared with the approved ones. */
-  readonly #compared = new WeakSet<Fields>();
   /** When a list was last compared for an unknown name, by view. */
   readonly #missed = new BoundedMap<string, number>(MAX_VIEWS);
   readonly #reported = new BoundedMap<string, true>(MAX_REPORTED);
   /** When the operator is warned again of a problem with the file. */
   readonly #warned = new BoundedMap<string, number>(10);
 
-  constructor(
-    approvesFirst: boolean,
-    server: string | undefined,
-    onlyServer: string,
-    openFile: () => Promise<string>,
-    onHeld: (item: HeldItem) => void,
-  ) {
-    this.#onHeld = onHeld;
-    this.#approvesFirst = approvesFirst;
-    this.#server = server;
-    this.#onlyServer = onlyServer;
-    this.#openFile = openFile;
+  constructor(options: PinOptions, { folder, upstream, isShared = false }: DefinitionPlace) {
+    this.#approvesFirst = options.first !== "hold";
+    this.#server = options.server ?? (isShared ? undefined : upstream);
+    this.#onlyServer = upstream ?? SERVER;
+    this.#onHeld = options.onHeld ?? warn;
+    this.#findFile = () => Pins.fileIn(folder, options.file);
   }
 
   run(request: Request, context: Context, next: Handler): Promise<Result> {
     const { method } = request;
     const kind = KINDS.get(method);
     if (kind !== undefined) return this.#list(kind, request, context, next);
-    if (method === "server/discover" && this.#server !== undefined)
-      return this.#discover(this.#server, next(request, context));
-    return next(request, context);
+    const server = method === "server/discover" ? this.#server : undefined;
+    const outcome = next(request, context);
+    return server === undefined ? outcome : outcome.then((result) => this.#discover(server, result));
   }
 
   /** The item if it is approved. Its definition is that in the caller's list. */
   check(item: Item, context: Context, next: Handler): Item | undefined | Promise<Item | undefined> {
-    const { name, definition } = item;
     const kind = item.kind as ListedKind;
-    if (definition === undefined) return this.#missing(kind, context, next).then(() => undefined);
-    const { server, own } = this.#itemOf(definition, kind, name);
+    if (item.definition === undefined) return this.#missing(kind, context, next).then(() => undefined);
+    const listed = this.#itemOf(kind, item.name, item.definition);
     const isUsable = (pins: Pins): boolean => {
-      const { approved, held } = pins.find(server, kind, own) ?? {};
+      const { approved, held } = pinOf(pins, listed);
       return approved !== undefined && held === undefined;
     };
-    const isCompared = this.#compared.has(definition);
-    if (isCompared && this.#opened !== undefined && isUsable(this.#opened)) return item;
+    const { isCompared } = listed;
+    if (isCompared && this.#pins !== undefined && isUsable(this.#pins)) return item;
     return this.#refreshed(kind, isCompared, context, next).then((pins) => (isUsable(pins) ? item : undefined));
   }
 
@@ -168,130 +167,115 @@ class Pinner {
     const pins = await this.#open();
     if (isCompared) return pins;
     const items = await this.#readAll(kind, context, next);
-    if (items.some(({ server }) => isUnknown(pins, server, kind))) await this.#learn(pins, kind, items);
-    await this.#compare(pins, kind, items, async () => items);
+    await this.#compare(pins, items, async () => items);
     return pins;
   }
 
   /** The error for an item that is not approved. */
   refusal({ kind, name, definition }: Item): McpError {
-    const pins = this.#opened;
-    const known = definition && this.#itemOf(definition, kind as ListedKind, name);
-    return heldError(pins, kind as ListedKind, name, known);
+    const what = `The ${PIN_NOUNS[kind as ListedKind]} ${name}`;
+    if (definition === undefined) {
+      const message = `${what} is in no list, so it is not approved`;
+      return McpError.of("access_denied", message, { middlewareName: "pin", name });
+    }
+    const listed = this.#itemOf(kind as ListedKind, name, definition);
+    const isChanged = this.#pins !== undefined && pinOf(this.#pins, listed).approved !== undefined;
+    const why = isChanged ? "has changed since it was approved" : "is new, and not approved yet";
+    const { server } = listed;
+    const message = `${what} ${why}; to compare and approve it, run: catenary pins ${server}/${listed.name}`;
+    return McpError.of("access_denied", message, { middlewareName: "pin", server, name });
   }
 
   async #list(kind: ListedKind, request: Request, context: Context, next: Handler): Promise<Result> {
-    const list = LISTS[kind];
+    const { field, key } = LISTS[kind];
     const result = await next(request, context);
-    const items = this.#itemsOf(result, kind);
+    const listed: unknown = result[field];
+    if (!Array.isArray(listed)) return result;
+    const items = this.#itemsOf(kind, listPart(listed, key));
     const isWhole = request.params["cursor"] === undefined && result["nextCursor"] === undefined;
     const pins = await this.#open();
-    const isFirst = items.some(({ server }) => isUnknown(pins, server, kind));
-    // The first list of a server is approved or held as a whole, not page by page.
-    if (isFirst) await this.#learn(pins, kind, isWhole ? items : await this.#readAll(kind, context, next));
-    await this.#compare(pins, kind, items, async () => (isWhole ? items : this.#readAll(kind, context, next)));
-    const shown = new Set(items.filter((item) => isApproved(pins, kind, item)).map((item) => item.listed));
-    const all = result[list.field];
-    return Array.isArray(all) ? { ...result, [list.field]: all.filter((item) => shown.has(item as Fields)) } : result;
-  }
-
-  /** Approves or holds the lists of servers that were never seen. */
-  async #learn(pins: Pins, kind: PinKind, items: readonly PinnedItem[]): Promise<void> {
-    await this.#change(pins, () => {
-      // Another gateway may have been faster.
-      const found = items.filter(({ server }) => isUnknown(pins, server, kind));
-      for (const { server, own, definition } of found) {
-        const now = pinned(definition);
-        pins.set(server, kind, own, this.#approvesFirst ? { approved: now } : { held: now });
-      }
-      for (const { server } of found) pins.setKnown(server, kind);
-      return found.length > 0;
-    });
+    await this.#compare(pins, items, async () => (isWhole ? items : this.#readAll(kind, context, next)));
+    const shown = new Set<unknown>(items.filter((item) => isApproved(pins, item)).map((item) => item.listed));
+    return { ...result, [field]: listed.filter((item) => shown.has(item)) };
   }
 
   async #readAll(kind: ListedKind, context: Context, next: Handler): Promise<readonly PinnedItem[]> {
-    const list = LISTS[kind];
     const silent = backgroundContext(context, context.signal);
-    const fetch = (cursor: string | undefined): Promise<Result> =>
-      next({ method: list.method, params: cursor === undefined ? {} : { cursor } }, silent);
-    const all: PinnedItem[] = [];
-    for await (const { page } of walkPages(list.field, fetch)) all.push(...this.#itemsOf(page, kind));
-    return all;
+    return this.#itemsOf(kind, await readAllPages(next, LISTS[kind], {}, silent));
   }
 
-  /** Writes down what is new or changed, and what is again as it was approved. `readAll` reads the whole list. */
+  /**
+   * Writes down what is new or changed, and what is again as it was approved. `readAll` reads the whole list: the first
+   * list of a server is approved or held as a whole, not page by page.
+   */
   async #compare(
     pins: Pins,
-    kind: PinKind,
     items: readonly PinnedItem[],
     readAll: () => Promise<readonly PinnedItem[]>,
   ): Promise<void> {
-    const differs = ({ server, own, definition }: PinnedItem): boolean => {
-      const { approved, held } = pins.find(server, kind, own) ?? {};
-      const now = pinned(definition).digest;
-      return approved?.digest === now ? held !== undefined : held?.digest !== now;
-    };
-    const changed = items.filter(differs);
-    for (const { listed } of items) this.#compared.add(listed);
-    await (changed.length === 0 ? undefined : this.#writeDown(pins, kind, changed, readAll));
-    for (const item of items) if (!isApproved(pins, kind, item)) this.#report(pins, kind, item);
+    if (items.some((item) => isFirst(pins, item))) await this.#writeDown(pins, await readAll(), readAll);
+    const changed = items.filter((item) => differs(pins, item));
+    if (changed.length > 0) await this.#writeDown(pins, changed, readAll);
+    for (const item of items) {
+      item.isCompared = true;
+      if (!isApproved(pins, item)) this.#report(pins, item);
+    }
   }
 
   async #writeDown(
     pins: Pins,
-    kind: PinKind,
     changed: readonly PinnedItem[],
     readAll: () => Promise<readonly PinnedItem[]>,
   ): Promise<void> {
-    const isCrowded = (server: string): boolean => pins.newItems(server, kind).length + changed.length > MAX_NEW_ITEMS;
+    const kind = changed[0]?.kind ?? "server";
+    const isCrowded = (server: string): boolean => {
+      const { length } = pins.newItems(server, kind);
+      return length > 0 && length + changed.length > MAX_NEW_ITEMS;
+    };
     const crowded = [...new Set(changed.map(({ server }) => server))].filter(isCrowded);
-    const listed = new Set((crowded.length === 0 ? [] : await readAll()).map(({ server, own }) => `${server}/${own}`));
-    await this.#change(pins, () => {
-      // A server that has other items in every list must not fill the file.
-      for (const server of crowded) {
-        const gone = pins.newItems(server, kind).filter((name) => !listed.has(`${server}/${name}`));
-        for (const name of gone) pins.set(server, kind, name, undefined);
-      }
-      for (const { server, own, definition } of changed) {
-        const { approved } = pins.find(server, kind, own) ?? {};
-        const now = pinned(definition);
-        const isSame = approved?.digest === now.digest;
-        pins.set(server, kind, own, { ...(approved && { approved }), ...(!isSame && { held: now }) });
-      }
-      return true;
-    });
+    const listed = new Set(
+      (crowded.length === 0 ? [] : await readAll()).map(({ server, name }) => `${server}/${name}`),
+    );
+    await this.#guard(() =>
+      pins.change(() => {
+        // A server that has other items in every list must not fill the file.
+        for (const server of crowded) {
+          const gone = pins.newItems(server, kind).filter((name) => !listed.has(`${server}/${name}`));
+          for (const name of gone) pins.set(server, kind, name, undefined);
+        }
+        // Another gateway may have been faster.
+        const left = changed.filter((item) => differs(pins, item));
+        for (const item of left) {
+          const { server, name, current } = item;
+          const approved = this.#approvesFirst && isFirst(pins, item) ? current : pinOf(pins, item).approved;
+          const held = approved?.digest === current.digest ? undefined : current;
+          pins.set(server, kind, name, { ...(approved && { approved }), ...(held && { held }) });
+        }
+        for (const { server } of left) pins.setKnown(server, kind);
+        return left.length > 0 || crowded.length > 0;
+      }),
+    );
   }
 
-  async #discover(server: string, answer: Promise<Result>): Promise<Result> {
-    const result = await answer;
+  async #discover(server: string, result: Result): Promise<Result> {
     const { instructions } = result;
     if (typeof instructions !== "string") return result;
     const pins = await this.#open();
-    const item = { server, own: INSTRUCTIONS, listed: {}, definition: { instructions } };
-    if (isUnknown(pins, server, "server")) await this.#learn(pins, "server", [item]);
-    await this.#compare(pins, "server", [item], async () => [item]);
-    if (isApproved(pins, "server", item)) return result;
-    const before = pins.find(server, "server", INSTRUCTIONS)?.approved?.definition?.["instructions"];
+    const current = pinned({ instructions });
+    const item: PinnedItem = { server, kind: "server", name: INSTRUCTIONS, listed: {}, current, isCompared: false };
+    await this.#compare(pins, [item], async () => [item]);
+    if (isApproved(pins, item)) return result;
+    const before = pinOf(pins, item).approved?.definition?.["instructions"];
     const { instructions: _held, ...rest } = result;
     return typeof before === "string" ? { ...rest, instructions: before } : rest;
   }
 
-  #get(): Promise<Pins> {
-    return (this.#pins ??= this.#openFile().then((file) => (this.#opened = new Pins(file))));
-  }
-
+  /** With what is in the file now. */
   async #open(): Promise<Pins> {
-    const pins = await this.#get();
-    await this.#refresh(pins);
+    const file = await (this.#file ??= this.#findFile());
+    const pins = (this.#pins ??= new Pins(file));
+    await this.#guard(() => pins.refresh());
     return pins;
-  }
-
-  #refresh(pins: Pins): Promise<void> {
-    return this.#guard(() => pins.refresh());
-  }
-
-  #change(pins: Pins, change: () => boolean): Promise<void> {
-    return this.#guard(() => pins.change(change));
   }
 
   /** What is wrong with the file is for the operator: callers must not learn its path. */
@@ -308,44 +292,31 @@ class Pinner {
     }
   }
 
-  /** Of several items with one name, only the first: it would be approved for all of them. */
-  #itemsOf(result: Result, kind: ListedKind): readonly PinnedItem[] {
-    const { field, key } = LISTS[kind];
-    const listed: unknown = result[field];
-    const items = new Map<string, PinnedItem>();
-    for (const definition of Array.isArray(listed) ? (listed as readonly unknown[]) : []) {
-      const name = isObject(definition) ? definition[key] : undefined;
-      if (!isObject(definition) || typeof name !== "string" || items.has(name)) continue;
-      items.set(name, this.#itemOf(definition, kind, name));
-    }
-    return [...items.values()];
+  /** Of several items with one name, a list has only the first here: it would be approved for all of them. */
+  #itemsOf(kind: ListedKind, { items, keys }: Pick<ListContents, "items" | "keys">): readonly PinnedItem[] {
+    return items.map((listed, at) => this.#itemOf(kind, keys[at] ?? "", listed));
   }
 
-  #itemOf(listed: Fields, kind: ListedKind, name: string): PinnedItem {
+  #itemOf(kind: ListedKind, shownName: string, listed: Fields): PinnedItem {
     let item = this.#items.get(listed);
     if (item === undefined) {
-      const owner = this.#ownerOf(listed, kind, name);
-      item = { ...owner, listed, definition: definitionOf(listed, LISTS[kind].key, owner.own) };
+      const { upstream = this.#onlyServer, ownName } = Item.listed(kind, shownName, listed);
+      const [server, name] = this.#server === undefined ? [upstream, ownName] : [this.#server, shownName];
+      const current = pinned(definitionOf(listed, LISTS[kind].key, name));
+      item = { server, kind, name, listed, current, isCompared: false };
       this.#items.set(listed, item);
     }
     return item;
   }
 
-  /** The server of an item, and its name there. */
-  #ownerOf(definition: Definition, kind: ListedKind, name: string): Owner {
-    if (this.#server !== undefined) return { server: this.#server, own: name };
-    const { upstream = this.#onlyServer, ownName } = Item.listed(kind, name, definition);
-    return { server: upstream, own: ownName };
-  }
-
   /** Once for each item and process. */
-  #report(pins: Pins, kind: PinKind, { server, own }: PinnedItem): void {
-    const key = JSON.stringify([server, kind, own]);
+  #report(pins: Pins, item: PinnedItem): void {
+    const { server, kind, name } = item;
+    const key = JSON.stringify([server, kind, name]);
     if (this.#reported.get(key) !== undefined) return;
     this.#reported.set(key, true);
-    const isChanged = pins.find(server, kind, own)?.approved !== undefined;
-    const item: HeldItem = { server, kind: NOUNS[kind], name: own, state: isChanged ? "changed" : "new" };
-    callListener("onHeld", this.#onHeld, [item]);
+    const state = pinOf(pins, item).approved === undefined ? "new" : "changed";
+    callListener("onHeld", this.#onHeld, [{ server, kind: PIN_NOUNS[kind], name, state }]);
   }
 }
 
@@ -356,39 +327,22 @@ function warn({ server, kind, name, state }: HeldItem): void {
   process.emitWarning(`${what} of ${JSON.stringify(server)}: ${how}, so not shown; run \`catenary pins\` to see it`);
 }
 
-/** A server, and the name of an item there. */
-interface Owner {
-  readonly server: string;
-  readonly own: string;
+/** What the file says about an item. */
+function pinOf(pins: Pins, { server, kind, name }: PinnedItem): Pin {
+  return pins.find(server, kind, name) ?? {};
 }
 
-interface PinnedItem extends Owner {
-  /** As it is in the list. */
-  readonly listed: Fields;
-  readonly definition: Definition;
-}
-
-/** Whether no list of this kind was ever seen of a server. */
-function isUnknown(pins: Pins, server: string, kind: PinKind): boolean {
+/** Whether no list of this kind was ever seen of the server. */
+function isFirst(pins: Pins, { server, kind }: PinnedItem): boolean {
   return pins.servers.get(server)?.known.includes(kind) !== true;
 }
 
-function isApproved(pins: Pins, kind: PinKind, { server, own, definition }: PinnedItem): boolean {
-  return pins.find(server, kind, own)?.approved?.digest === pinned(definition).digest;
+function isApproved(pins: Pins, item: PinnedItem): boolean {
+  return pinOf(pins, item).approved?.digest === item.current.digest;
 }
 
-function heldError(pins: Pins | undefined, kind: PinKind, name: string, item: Owner | undefined): McpError {
-  if (item === undefined) {
-    const message = `The ${NOUNS[kind]} ${name} is in no list, so it is not approved`;
-    return McpError.of("access_denied", message, { middlewareName: "pin", name });
-  }
-  const { server, own } = item;
-  const isChanged = pins?.find(server, kind, own)?.approved !== undefined;
-  const why = isChanged ? "has changed since it was approved" : "is new, and not approved yet";
-  const advice = `to compare and approve it, run: catenary pins ${server}/${own}`;
-  return McpError.of("access_denied", `The ${NOUNS[kind]} ${name} ${why}; ${advice}`, {
-    middlewareName: "pin",
-    server,
-    name,
-  });
+/** Whether the file does not say what the server says now. */
+function differs(pins: Pins, item: PinnedItem): boolean {
+  const { held } = pinOf(pins, item);
+  return isFirst(pins, item) || (isApproved(pins, item) ? held !== undefined : held?.digest !== item.current.digest);
 }

@@ -3,7 +3,8 @@
 // instructions to a model hide.
 
 import { dirname, resolve } from "node:path";
-import { Pins, PIN_KINDS, type Definition, type Pin, type PinKind, type PinnedDefinition } from "../../chain/pins.ts";
+import { Pins, PIN_KINDS, PIN_NOUNS } from "../../chain/pins.ts";
+import type { Definition, Pin, PinKind, PinnedDefinition } from "../../chain/pins.ts";
 import { ConfigError, loadConfig } from "../../config/index.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
@@ -22,8 +23,6 @@ interface Found {
   readonly name: string;
   readonly pin: Pin;
 }
-
-const NOUNS = { tools: "tool", prompts: "prompt", templates: "template", server: "instructions" } as const;
 
 const FLAGS = {
   file: flag("FILE", "The file of approved definitions, if it is not that of a config.", {
@@ -93,8 +92,7 @@ async function pinFiles(config: string | undefined, file: string | undefined): P
   for (const entry of entries) {
     if (entry.kind !== "named" || entry.name !== "pin") continue;
     const given = isObject(entry.options) ? entry.options["file"] : undefined;
-    const folder = dirname(resolve(path));
-    files.add(typeof given === "string" ? resolve(folder, given) : await Pins.defaultFile(folder));
+    files.add(await Pins.fileIn(dirname(resolve(path)), given));
   }
   if (files.size > 0) return [...files];
   throw new UsageError(`${path} does not use the middleware pin; add it: "chain": ["pin"]`);
@@ -153,7 +151,7 @@ function stateOf({ approved, held }: Pin): "approved" | "changed" | "new" {
 function toJson({ server, kind, name, pin }: Found, action: "approve" | "reset" | undefined): object {
   const [approved, held] = action === "approve" ? [pin.held ?? pin.approved, undefined] : [pin.approved, pin.held];
   const state = action === "reset" ? "forgotten" : action === "approve" ? "approved" : stateOf(pin);
-  return { server, kind: NOUNS[kind], name, state, approved: approved?.definition, held: held?.definition };
+  return { server, kind: PIN_NOUNS[kind], name, state, approved: approved?.definition, held: held?.definition };
 }
 
 function report(chosen: readonly Found[], action: "approve" | "reset"): void {
@@ -167,7 +165,7 @@ function report(chosen: readonly Found[], action: "approve" | "reset"): void {
 }
 
 function label({ server, kind, name }: Pick<Found, "server" | "kind" | "name">): string {
-  return `${NOUNS[kind]} ${oneLine(server)}${kind === "server" ? "" : `/${oneLine(name)}`}`;
+  return `${PIN_NOUNS[kind]} ${oneLine(server)}${kind === "server" ? "" : `/${oneLine(name)}`}`;
 }
 
 function show(chosen: readonly Found[], isWhole: boolean, config: string | undefined, file: string | undefined): void {
