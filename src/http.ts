@@ -14,7 +14,8 @@ export type { EnvOf } from "./core/handler.ts";
 export type { Optional } from "./core/values.ts";
 export type { HostInfo } from "./http/server/http-request.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
-export type { Health, HttpLimits } from "./http/server/options.ts";
+export type { HttpLimits } from "./http/server/fields.ts";
+export type { Health } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
 export type { Compat } from "./protocol/compat.ts";
 

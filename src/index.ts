@@ -51,6 +51,7 @@ export type * from "./chain/types.ts";
 export type * from "./client/types.ts";
 export type * from "./server/types.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
-export type { Health, HttpLimits } from "./http/server/options.ts";
+export type { HttpLimits } from "./http/server/fields.ts";
+export type { Health } from "./http/server/options.ts";
 export type { Compat } from "./protocol/compat.ts";
 export type { ServeHttpOptions, ServeOptions, Serving };

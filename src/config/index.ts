@@ -8,7 +8,7 @@ export type { CodeModeOptions } from "../live/code-mode.ts";
 export type { Limits as LiveLimits } from "../live/runtime.ts";
 export type { LiveOptions, SandboxOptions } from "../live/options.ts";
 export type { LanguageOptions } from "../live/tool.ts";
-export type { HttpLimits } from "../http/server/options.ts";
+export type { HttpLimits } from "../http/server/fields.ts";
 export type { Compat } from "../protocol/compat.ts";
 export { createGateway, type CreateGatewayOptions } from "./gateway.ts";
 export {

@@ -6,10 +6,10 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { NAMING } from "../chain/router/naming.ts";
-import { code as option, type OptionsOf } from "../core/fields.ts";
+import { choice, code as option, object, text, type OptionsOf } from "../core/fields.ts";
 import { checkFields, OptionPlace } from "../core/options.ts";
 import { defined } from "../core/values.ts";
-import type { HttpLimits } from "../http/server/options.ts";
+import { LIMITS, LISTEN as HTTP_LISTEN, type HttpLimits } from "../http/server/fields.ts";
 import { type Compat, COMPATS } from "../protocol/compat.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
@@ -84,7 +84,7 @@ export interface Config {
   /** As which document session-style callers are answered: the option `compat` of `serve()`. */
   readonly compat?: Compat;
   /** Limits of the HTTP server. */
-  readonly limits: Partial<HttpLimits>;
+  readonly limits: HttpLimits;
   /** Problems that do not prevent its use. */
   readonly warnings: readonly Problem[];
 }
@@ -181,67 +181,13 @@ export async function examineConfigText(
   return { report, ...(config && { config }) };
 }
 
-/** How the gateway of a config listens for HTTP requests. Absent values have the defaults of `serve()`. */
-export interface Listen {
-  /** The address to listen on. */
-  readonly host?: string;
-  /** The port; 0 picks a free one. */
-  readonly port?: number;
-  /** The path of the endpoint. */
-  readonly path?: string;
-  /** Host headers to accept. */
-  readonly allowedHosts?: readonly string[];
-  /** Origin headers to accept. */
-  readonly allowedOrigins?: readonly string[];
-  /** The token that callers must send; never shown. */
-  readonly token?: string;
-}
-
 const LISTEN = {
-  host: read.nonEmptyString.describe("The address to listen on. Default: 127.0.0.1."),
-  port: read
-    .numberIn({ type: "integer", minimum: 0, maximum: 65_535 }, "a whole number from 0 (any free port) to 65535")
-    .describe("The port to listen on; 0 picks a free one. Default: 3000."),
-  path: read
-    .stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"', "^/|\\$\\{")
-    .describe("The path of the endpoint. Default: /mcp."),
-  allowedHosts: read
-    .arrayOf(read.nonEmptyString, 'an array of host names, such as ["notes.example.com"]')
-    .describe("Names to accept in the Host header, besides those of this machine."),
-  allowedOrigins: read
-    .arrayOf(read.nonEmptyString, 'an array of origins, such as ["https://app.example.com"]')
-    .describe("Origins of web pages that may call the gateway, such as https://app.example.com."),
-  token: token.describe(
-    "The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file.",
-  ),
-} as const satisfies read.Fields;
-
-const listen: read.Reader<Listen> = read.objectOf(LISTEN, 'an object, such as {"port": 3000}');
-
-/** The limits of the HTTP server. `messageBytes`, `depth` and `batch` also apply to stdio and to upstreams. */
-const LIMITS: Readonly<Record<keyof HttpLimits, string>> = {
-  messageBytes: "Maximum bytes of one message, in both directions, also on stdio and of upstreams. Default: 64 MiB.",
-  depth: "Maximum depth of nested objects and arrays in a message, also on stdio. Default: 128.",
-  batch: "Maximum messages in one batch, in the revision that has batches, also on stdio. Default: 100.",
-  headerBytes: "Maximum bytes of all headers of a request. Default: 16 KiB.",
-  headerMs: "Milliseconds that a caller may take to send its headers. Default: 10000.",
-  bodyMs: "Milliseconds that a caller may take to send its body. Default: 30000.",
-  sessions: "Maximum open sessions. Default: 10000.",
-  sessionIdleMs: "Milliseconds after which a session without activity ends. Default: 1800000.",
-  sessionDisconnectedMs:
-    "Milliseconds after which a session without requests is closed if its last GET stream is closed. Default: 60000.",
-  requests: "Maximum requests in flight; further ones get status 503. Default: 1024.",
-  listens: "Maximum open subscriptions/listen requests. Default: 10000.",
-  keepAliveMs: "Milliseconds of silence on a stream after which a keep-alive comment is sent. Default: 15000.",
-  replayBytes: "Bytes of events kept for callers that reconnect, in total. Default: 64 MiB.",
+  ...HTTP_LISTEN,
+  token: token("The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file."),
 };
 
-const limit = read.numberIn({ exclusiveMinimum: 0 }, "a number above 0");
-
-const limits: read.Reader<Partial<HttpLimits>> = read.objectOf(
-  Object.fromEntries(Object.entries(LIMITS).map(([name, description]) => [name, limit.describe(description)])),
-  'an object of numbers, such as {"messageBytes": 8388608}',
-);
+/** How the gateway of a config listens for HTTP requests. Absent values have the defaults of `serve()`. */
+export type Listen = OptionsOf<typeof LISTEN>;
 
 /** A field that is read separately. For example, `inputs` are read first, since any string may refer to them. */
 const readElsewhere = (description: string, schema: read.Schema): read.Reader<true> =>
@@ -249,7 +195,7 @@ const readElsewhere = (description: string, schema: read.Schema): read.Reader<tr
 
 const TOP = {
   $schema: readElsewhere("The location of this schema, for editors.", { type: "string" }),
-  name: read.nonEmptyString.describe("The name that the gateway reports to clients."),
+  name: read.readerOf(text("The name that the gateway reports to clients.")),
   instructions: read.anyString.describe("Instructions that the gateway gives to clients, for their models."),
   names: read.readerOf(NAMING.names),
   mcpServers: readElsewhere("The servers behind the gateway, by name.", { $ref: "#/definitions/servers" }),
@@ -263,15 +209,18 @@ const TOP = {
   code: code.describe(
     "Code mode: callers see search-tools, describe-tools and run-code in place of all tools, and call the tools from code. true, or an object with settings. Default: false.",
   ),
-  listen: listen.describe("Where the gateway listens over HTTP."),
+  listen: read.readerOf(object("Where the gateway listens over HTTP.", LISTEN, 'an object, such as {"port": 3000}')),
   profiles: profiles.describe("Parts of the gateway, by name: some servers, some tools. Each is at /mcp/NAME."),
   callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
-  compat: read
-    .oneOf(COMPATS)
-    .describe(
+  compat: read.readerOf(
+    choice(
       "As which document session-style callers are answered. mcp: the specification. cl-mcp, llm-pharo, chain: the documents of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain. reference: a widespread protocol reference. Default: mcp.",
+      COMPATS,
     ),
-  limits: limits.describe("Limits on callers."),
+  ),
+  limits: read.readerOf(
+    object("Limits on callers.", LIMITS, 'an object of numbers, such as {"messageBytes": 8388608}'),
+  ),
 } as const satisfies read.Fields;
 
 /** The JSON Schema of a config. The build writes it to dist/config/schema.json, for editors. */

@@ -1,26 +1,45 @@
 // Who sees what of a gateway: profiles (some servers, some of their tools), callers with tokens of their own and what
 // each may use, and the paths of profiles and single servers. All of them share the same upstreams.
 
-import { filterUpstream, type FilterOptions, type FilterRule } from "../chain/transforms/filter.ts";
+import { filterUpstream, RULE } from "../chain/transforms/filter.ts";
 import type { GatewayPart, SelectPart } from "../chain/router/naming.ts";
 import { TOKEN_PRINCIPAL } from "../core/authentication.ts";
+import { expecting, object, required, strings, text, textLike, type Field, type OptionsOf } from "../core/fields.ts";
+import type { Fields } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import * as read from "./readers.ts";
 
+const RULE_EXAMPLE = 'an object, such as {"include": ["search_*"]}';
+
+const PROFILE = {
+  servers: expecting('an array of servers, such as ["notes"]', strings("The servers of the profile. Default: all.")),
+  tools: object("Which tools, by the name at the server, or with the prefix of the server.", RULE, RULE_EXAMPLE),
+  prompts: object("Which prompts.", RULE, RULE_EXAMPLE),
+  resources: object("Which resources, by URI, and templates, by URI template.", RULE, RULE_EXAMPLE),
+};
+
 /** Some servers, and some of what they offer. */
-export interface Profile extends FilterOptions {
-  /** The names of the servers. Undefined: all. */
-  readonly servers?: readonly string[];
+export type Profile = OptionsOf<typeof PROFILE>;
+
+/** A bearer token, which is never shown. */
+export function token<const Description extends string>(description: Description): Field<Description, string> {
+  return textLike(description, "^[A-Za-z0-9\\-._~+/]+=*$", [
+    "not a valid bearer token",
+    "use letters, digits and - . _ ~ + /, with = only at the end",
+  ]);
 }
 
+const CALLER = {
+  token: required(
+    "a bearer token",
+    token("The bearer token of the caller. Write ${TOKEN} to keep the token itself out of the file."),
+  ),
+  profile: text("The profile that the caller sees, on every path. Default: everything."),
+};
+
 /** A caller with a token of its own. */
-export interface CallerEntry {
-  /** Never shown. */
-  readonly token: string;
-  /** The name of a profile. Undefined: the caller may use everything. */
-  readonly profile?: string;
-}
+export type CallerEntry = OptionsOf<typeof CALLER>;
 
 /** What of a config says who sees what. */
 export interface Access {
@@ -29,87 +48,45 @@ export interface Access {
   readonly callers: ReadonlyMap<string, CallerEntry>;
 }
 
-const TOKEN = "^[A-Za-z0-9\\-._~+/]+=*$";
-
-export const token: read.Reader<string> = read.stringThat(
-  (given) => new RegExp(TOKEN).test(given),
-  "not a valid bearer token",
-  "use letters, digits and - . _ ~ + /, with = only at the end",
-  `${TOKEN}|\\$\\{`,
-);
-
-/** A name of a profile is a part of a path. At these two paths is legacy HTTP+SSE. */
-const PROFILE_NAME = "^(?!(sse|messages)$)[A-Za-z0-9_-]{1,64}$";
-const CALLER_NAME = "^[A-Za-z0-9_.@-]{1,64}$";
-
-const globs = read.arrayOf(read.nonEmptyString, 'an array of names, such as ["search_*"]');
-
-const rule: read.Reader<FilterRule> = read.objectOf(
-  {
-    include: globs.describe("What to show; * matches any characters. Default: everything."),
-    exclude: globs.describe("What to hide, even if include matches it; * matches any characters."),
-  },
-  'an object, such as {"include": ["search_*"]}',
-);
-
-const profile: read.Reader<Profile> = read.objectOf(
-  {
-    servers: read
-      .arrayOf(read.nonEmptyString, 'an array of servers, such as ["notes"]')
-      .describe("The servers of the profile. Default: all."),
-    tools: rule.describe("Which tools, by the name at the server, or with the prefix of the server."),
-    prompts: rule.describe("Which prompts."),
-    resources: rule.describe("Which resources, by URI, and templates, by URI template."),
-  },
-  'an object, such as {"servers": ["notes"]}',
-);
-
-const caller = read.objectOf(
-  {
-    token: token.describe("The bearer token of the caller. Write ${TOKEN} to keep the token itself out of the file."),
-    profile: read.nonEmptyString.describe("The profile that the caller sees, on every path. Default: everything."),
-  },
-  'an object, such as {"token": "${ADA_TOKEN}", "profile": "work"}',
-);
-
-/** An object by name, whose names must match the pattern. */
-function named<T>(
-  value: read.Reader<T>,
-  pattern: string,
-  what: string,
-  hint: string,
+/** Objects by name. The names must match the pattern; `problem` says so. */
+function named<Of extends Fields>(
+  fields: Of,
   expected: string,
-): read.Reader<ReadonlyMap<string, T>> {
+  example: string,
+  pattern: string,
+  ...problem: readonly [message: string, hint: string]
+): read.Reader<ReadonlyMap<string, OptionsOf<Of>>> {
+  const value = read.readerOf(object("", fields, example));
   const schema = { type: "object", propertyNames: { pattern }, additionalProperties: value.schema };
   return read.reader(schema, (cursor) => {
     if (cursor.kind !== "object") return read.wrongType(cursor, expected);
-    const all = new Map<string, T>();
-    for (const member of cursor.members()) {
-      const fits = new RegExp(pattern).test(member.name);
-      if (!fits) member.errorAtKey(`not a valid name of a ${what}`, hint);
-      const one = value(member);
-      if (one !== undefined && fits) all.set(member.name, one);
-    }
-    return all;
+    const isNamed = (member: read.Cursor): boolean => new RegExp(pattern).test(member.name);
+    for (const member of cursor.members()) if (!isNamed(member)) member.errorAtKey(...problem);
+    const all = cursor.members().map((member) => [member, value(member)] as const);
+    const valid = all.flatMap(([member, one]) =>
+      one !== undefined && isNamed(member) ? [[member.name, one] as const] : [],
+    );
+    return new Map(valid);
   });
 }
 
 export const profiles: read.Reader<ReadonlyMap<string, Profile>> = named(
-  profile,
-  PROFILE_NAME,
-  "profile",
-  "use up to 64 letters, digits, _ and -, and not sse or messages",
+  PROFILE,
   'an object of profiles by name, such as {"work": {"servers": ["notes"]}}',
+  'an object, such as {"servers": ["notes"]}',
+  // A name is a part of a path. At these two paths is legacy HTTP+SSE.
+  "^(?!(sse|messages)$)[A-Za-z0-9_-]{1,64}$",
+  "not a valid name of a profile",
+  "use up to 64 letters, digits, _ and -, and not sse or messages",
 );
 
-export const callers: read.Reader<
-  ReadonlyMap<string, read.FieldValues<{ token: typeof token; profile: read.Reader<string> }>>
-> = named(
-  caller,
-  CALLER_NAME,
-  "caller",
-  "use up to 64 letters, digits, _ . @ and -",
+export const callers: read.Reader<ReadonlyMap<string, Partial<CallerEntry>>> = named(
+  CALLER,
   'an object of callers by name, such as {"ada": {"token": "${ADA_TOKEN}"}}',
+  'an object, such as {"token": "${ADA_TOKEN}", "profile": "work"}',
+  "^[A-Za-z0-9_.@-]{1,64}$",
+  "not a valid name of a caller",
+  "use up to 64 letters, digits, _ . @ and -",
 );
 
 /** Checks profiles and callers against the servers and each other. */

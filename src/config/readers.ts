@@ -237,15 +237,28 @@ export function readerOf<T>(field: Field<string, T>): Reader<T> {
   return field.description === "" ? inner : inner.describe(field.description);
 }
 
-function readerWithoutDescription({ schema = {}, expected = "", fields, forms, isPath }: Field): Reader<unknown> {
-  const { type, enum: choices, items } = schema as { type?: string; enum?: readonly string[]; items?: Schema };
+function readerWithoutDescription({
+  schema = {},
+  expected = "",
+  problem,
+  fields,
+  forms,
+  isPath,
+}: Field): Reader<unknown> {
+  const { type, enum: choices, items, pattern = "" } = schema as FieldSchema;
+  if (problem !== undefined) {
+    return stringThat((given) => new RegExp(pattern).test(given), ...problem, `${pattern}|${WITH_VARIABLE}`);
+  }
   if (fields !== undefined) return objectOf(readersOf(fields), expected === "" ? "an object" : expected);
   if (forms !== undefined) return oneForm(forms.map(readerOf), expected);
   if (choices !== undefined) return oneOf(choices);
   if (type === "array") {
     return isPath === true
       ? arrayOf(path, 'an array of paths, such as ["./data"]')
-      : arrayOf(readerWithoutDescription({ ...ANY, schema: items }), expected);
+      : arrayOf(
+          readerWithoutDescription({ ...ANY, schema: items }),
+          expected === "" ? "an array of strings" : expected,
+        );
   }
   if (type === "string") return isPath === true ? path : nonEmptyString;
   if (type === "object") return recordOf(nonEmptyString, "an object of strings");
@@ -255,6 +268,13 @@ function readerWithoutDescription({ schema = {}, expected = "", fields, forms, i
   const { description: _, type: _type, ...bounds } = schema;
   const ofInteger = expected === "" ? "a whole number above 0" : expected;
   return type === "integer" ? numberIn({ ...bounds, type }, ofInteger) : numberIn(bounds, expected);
+}
+
+interface FieldSchema {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly items?: Schema;
+  readonly pattern?: string;
 }
 
 const ANY: Pick<Field, "description" | "check"> = { description: "", check: (value) => value };

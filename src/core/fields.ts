@@ -127,6 +127,19 @@ export function text<const Description extends string>(description: Description)
   return field(description, { type: "string", minLength: 1 }, "a non-empty string", isVisible);
 }
 
+/** A string that matches a pattern. */
+export function textLike<const Description extends string>(
+  description: Description,
+  pattern: string,
+  problem: readonly [message: string, hint: string],
+): Field<Description, string> {
+  const check = (value: unknown, place: OptionPlace): string => {
+    if (typeof value === "string" && new RegExp(pattern).test(value)) return value;
+    throw place.error(`is invalid: ${problem.join("; ")}`);
+  };
+  return { description, schema: described({ type: "string", pattern }, description), problem, check };
+}
+
 /** The path of a file or folder. */
 export function path<const Description extends string>(description: Description): Field<Description, string> {
   return { ...text(description), isPath: true };
@@ -212,6 +225,14 @@ export function documented<const Description extends string, Type>(
   return { ...of, description };
 }
 
+/** A field with words of its own for what a config should have. */
+export function expecting<Description extends string, Type>(
+  expected: string,
+  of: Field<Description, Type>,
+): Field<Description, Type> {
+  return { ...of, expected };
+}
+
 /** Any value that only code can set. Its doc comment is written above it. */
 export function code<Type>(): Field<"", Type> {
   return field("", undefined, "", (_value): _value is Type => true);
@@ -236,7 +257,7 @@ export function listOf<const Description extends string, const Of extends Fields
     if (!Array.isArray(value)) throw place.error(`must be an array of objects${shown(value)}`);
     return value.map((item, index) => checkFields(item, fields, place.at(String(index))));
   };
-  return { description, schema: described({ type: "array", items: objectSchema(fields) }, description), check };
+  return { description, schema: described({ type: "array", items: objectSchema(fields) }, description), fields, check };
 }
 
 /** An object of any names, whose values are objects with these fields. */

@@ -117,7 +117,9 @@ export interface Field<Description extends string = string, Type = unknown> {
   readonly isRequiredInConfig?: true | undefined;
   /** Completes "expected" in an error about a config, if the schema does not say it all. */
   readonly expected?: string | undefined;
-  /** The fields of an object. */
+  /** What is wrong with a string that does not match the pattern of the schema, and what to write instead. */
+  readonly problem?: readonly [message: string, hint: string] | undefined;
+  /** The fields of an object, or of the objects in an array. */
   readonly fields?: Fields | undefined;
   /** The fields of which the value fits one. */
   readonly forms?: readonly Field[] | undefined;

@@ -1,7 +1,7 @@
 // Hides tools, prompts and resources. A rule that hides names counts for all names of an item, also for those at the
 // upstreams of a gateway; in doubt, the item is hidden.
 
-import { object, strings, type OptionsOf } from "../../core/fields.ts";
+import { expecting, object, strings, type OptionsOf } from "../../core/fields.ts";
 import type { Handler } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
@@ -11,9 +11,11 @@ import { kindsOf, type Transform } from "../layer.ts";
 import { capabilityOf } from "../named-items.ts";
 import { nameMatcher, type NameMatcher } from "./name-rules.ts";
 
-const RULE = {
-  include: strings("The names to show; `*` matches any characters. Default: all."),
-  exclude: strings("The names to hide, even if `include` has them."),
+const EXPECTED = 'an array of names, such as ["search_*"]';
+
+export const RULE = {
+  include: expecting(EXPECTED, strings("The names to show; `*` matches any characters. Default: all.")),
+  exclude: expecting(EXPECTED, strings("The names to hide, even if `include` has them; `*` matches any characters.")),
 };
 
 /** Which names to show, or to hide. */

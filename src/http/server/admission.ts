@@ -18,7 +18,7 @@ import {
   type RequestMessage,
 } from "../../jsonrpc/message.ts";
 import { HttpError, type BodyCounter, type BodyLimits, type RequestHeaders, type HttpRequest } from "./http-request.ts";
-import type { HttpLimits } from "./options.ts";
+import type { LimitValues } from "./options.ts";
 import type { Reply } from "./reply.ts";
 import type { BatchItem, Inbound } from "../../transport/transport.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
@@ -90,7 +90,7 @@ export function readMessage(reply: Reply, { limits, fail }: SharedLimits, take: 
 }
 
 /** If the body is not a valid message, sends the error and returns undefined. */
-function parseMessage(text: string, reply: Reply, limits: HttpLimits): ParsedBody | undefined {
+function parseMessage(text: string, reply: Reply, limits: LimitValues): ParsedBody | undefined {
   const decoded = decode(text, limits);
   if (decoded.kind === "message") {
     // Set here, so that later errors contain the id of the request.
@@ -264,7 +264,7 @@ export function errorResponse(
 
 /** The limits of one server, shared by its endpoints. */
 export interface SharedLimits {
-  readonly limits: HttpLimits & BodyLimits;
+  readonly limits: LimitValues & BodyLimits;
   readonly requests: RequestLimiter;
   /** Counts the sessions of all kinds. */
   readonly sessions: FairLimit;

@@ -10,33 +10,21 @@ import { checkIdentity } from "./admission.ts";
 import { createGuard } from "./guard.ts";
 import type { HostInfo } from "./http-request.ts";
 import { HttpRouter } from "./router.ts";
+import type { ListenOptions } from "./fields.ts";
 import type { FixedLimits, HttpRouterOptions } from "./options.ts";
 
 /** Options of `nodeHandler()` and `fetchHandler()`. */
-export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
+export interface MountOptions
+  extends Omit<HttpRouterOptions, "auth">, Pick<ListenOptions, "allowedHosts" | "allowedOrigins"> {
   /**
    * Authenticates callers. Without it anyone may call. For a handler that evaluates code, this option is required. If
    * it is `false` for such a handler, anyone who can reach the port can run code on this machine.
    */
   readonly auth?: Authenticator | false | undefined;
-  /**
-   * Host headers to accept, as `name`, `name:port` or `*.name` (all subdomains), besides the address that the server
-   * listens on. A server on a loopback address and a mounted handler also accept `localhost`, `127.0.0.1` and `[::1]`.
-   * Other names are refused, since a web page can make a browser call any name that resolves to this machine (DNS
-   * rebinding). Only a server that listens on all addresses accepts every name if this option is missing.
-   */
-  readonly allowedHosts?: readonly string[] | undefined;
-  /** Origin headers to accept, such as `https://app.example.com`, besides the origins of accepted hosts. */
-  readonly allowedOrigins?: readonly string[] | undefined;
 }
 
 /** The option `http` of `serve()`. */
-export interface ServeHttpOptions extends MountOptions {
-  /** The address to listen on. Default: "127.0.0.1". */
-  readonly host?: string | undefined;
-  /** 0 picks a free port. Default: 3000. */
-  readonly port?: number | undefined;
-}
+export type ServeHttpOptions = MountOptions & ListenOptions;
 
 // Typed against the options, so that a new option must be added here too.
 const MOUNT_OPTIONS = {

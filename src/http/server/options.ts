@@ -1,11 +1,10 @@
 // Options and default limits of the HTTP server. Every limit is on by default.
 
 import type { Authenticator } from "../../core/authentication.ts";
-import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
-import type { ConnectionOptions } from "../../dialogue/connection.ts";
-
 import { checkOptions } from "../../core/options.ts";
-import type { Optional } from "../../core/values.ts";
+import type { ConnectionOptions } from "../../dialogue/connection.ts";
+import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
+import type { HttpLimits, ListenOptions } from "./fields.ts";
 
 /** What /readyz reports, besides whether the server is shutting down. */
 export interface Health {
@@ -15,32 +14,8 @@ export interface Health {
   readonly details?: { readonly [key: string]: unknown } | undefined;
 }
 
-/** The limits on messages and on the HTTP server. */
-export interface HttpLimits extends Limits {
-  /** Bytes of all headers of a request. */
-  readonly headerBytes: number;
-  /** How long a client may take to send its headers. */
-  readonly headerMs: number;
-  /** How long a client may take to send its body. */
-  readonly bodyMs: number;
-  /** Sessions open at once. */
-  readonly sessions: number;
-  /** How long a session without an open stream may be idle before it is closed. */
-  readonly sessionIdleMs: number;
-  /**
-   * The same for a client that has opened a stream with GET: it has probably gone when its last stream is closed, and
-   * most clients do not end their session.
-   */
-  readonly sessionDisconnectedMs: number;
-  /** Requests in flight at once, over all clients; one more gets a 503. */
-  readonly requests: number;
-  /** `subscriptions/listen` requests open at once. */
-  readonly listens: number;
-  /** A stream that is silent for this long gets a comment, so that proxies keep it open. */
-  readonly keepAliveMs: number;
-  /** Bytes kept in total for clients that resume a stream. */
-  readonly replayBytes: number;
-}
+/** The limits of a server, with the defaults. */
+export type LimitValues = Readonly<Record<keyof HttpLimits, number>>;
 
 /** Limits that no machine or network needs otherwise, so they are not options. Tests set them. */
 export interface FixedLimits {
@@ -62,7 +37,7 @@ export interface FixedLimits {
   readonly replayEvents: number;
 }
 
-const HTTP_LIMITS: HttpLimits = {
+const HTTP_LIMITS: LimitValues = {
   ...DEFAULT_LIMITS,
   headerBytes: 16 * 1024,
   headerMs: 10_000,
@@ -91,24 +66,19 @@ const FIXED_LIMITS: FixedLimits = {
 };
 
 /** Adds the defaults to the given limits. Throws a TypeError for an unknown name, or a value that is not above 0. */
-export function httpLimits(
-  given: Optional<HttpLimits> = {},
-  fixed: Partial<FixedLimits> = {},
-): HttpLimits & FixedLimits {
+export function httpLimits(given: HttpLimits = {}, fixed: Partial<FixedLimits> = {}): LimitValues & FixedLimits {
   checkOptions("The HTTP server", given, HTTP_LIMITS, "limits.");
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   for (const [name, value] of set) {
     if (typeof value !== "number" || !(value > 0)) throw new TypeError(`limits.${name} must be a number above 0`);
   }
-  const limits = { ...HTTP_LIMITS, ...(Object.fromEntries(set) as Partial<HttpLimits>) };
+  const limits = { ...HTTP_LIMITS, ...(Object.fromEntries(set) as Partial<LimitValues>) };
   // A message of the greatest length must fit, or its client would be disconnected.
   const heldBytes = Math.max(FIXED_LIMITS.heldBytes, 2 * limits.messageBytes);
   return { ...limits, ...FIXED_LIMITS, heldBytes, ...fixed };
 }
 
-export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {
-  /** The path of the endpoint. Default: "/mcp". */
-  readonly path?: string | undefined;
+export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown">, Pick<ListenOptions, "path"> {
   /**
    * Whether another path is an endpoint too, for this caller. All spellings of a path (/a%62c, /abc) are one. The handler finds the path in `context.caller.endpoint`.
    * Legacy HTTP+SSE is served only at the main endpoint. Default: there is only the main endpoint.
@@ -134,7 +104,7 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
    * figures of a gateway whose chain has the middleware `metrics`.
    */
   readonly metrics?: ((principal: string | undefined) => string | undefined) | undefined;
-  readonly limits?: Optional<HttpLimits> | undefined;
+  readonly limits?: HttpLimits | undefined;
   /**
    * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients
    * go on after a restart. Default: `parkedCalls.sealKey`. Without a key, sessions end with the server.

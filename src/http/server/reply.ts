@@ -11,7 +11,7 @@ import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse } from "../../jsonrpc/message.ts";
 import type { ErrorBody, Id, Message, ResponseMessage } from "../../jsonrpc/message.ts";
 import type { HttpRequest, StreamSink, UnsentResponse } from "./http-request.ts";
-import type { FixedLimits, HttpLimits } from "./options.ts";
+import type { FixedLimits, LimitValues } from "./options.ts";
 
 // Writes server-sent events, and disconnects clients that read too slowly, so that unread data cannot fill the memory.
 // It has no timer, so `tick` must be called about once a second.
@@ -26,7 +26,7 @@ export interface SseEvent {
 }
 
 export type StreamLimits = Pick<FixedLimits, "unreadBytes" | "lingeringBytes" | "lingeringMs"> &
-  Pick<HttpLimits, "keepAliveMs">;
+  Pick<LimitValues, "keepAliveMs">;
 
 const COMMENT = ":\n\n";
 
@@ -205,11 +205,11 @@ const TICK_MS = 1_000;
  */
 export class ReplyTimers {
   readonly budget: ByteBudget;
-  readonly limits: HttpLimits & FixedLimits;
+  readonly limits: LimitValues & FixedLimits;
   readonly pending: SharedTimer<Reply>;
   readonly #streams: SharedTimer<SseWriter>;
 
-  constructor(limits: HttpLimits & FixedLimits) {
+  constructor(limits: LimitValues & FixedLimits) {
     this.limits = limits;
     this.budget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: limits.heldBytes });
     this.#streams = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
@@ -271,7 +271,7 @@ export class Reply {
     return this.#hasStarted;
   }
 
-  get limits(): HttpLimits {
+  get limits(): LimitValues {
     return this.#timers.limits;
   }
 
@@ -324,7 +324,7 @@ function jsonHeaders(headers: Headers): Headers {
  * Encodes a message. A response that cannot be encoded, or is too long, becomes an error response. Throws for any other
  * message.
  */
-export function encodeResponse(message: Message | readonly Message[], { messageBytes }: HttpLimits): string {
+export function encodeResponse(message: Message | readonly Message[], { messageBytes }: LimitValues): string {
   try {
     return encode(message, messageBytes);
   } catch (error) {

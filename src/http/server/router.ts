@@ -21,7 +21,7 @@ import {
 import { McpEndpoint } from "./endpoint.ts";
 import { StatelessEndpoint, withoutState } from "./stateless.ts";
 import type { LegacySse } from "./legacy-sse.ts";
-import { httpLimits, type FixedLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
+import { httpLimits, type FixedLimits, type HttpRouterOptions, type LimitValues } from "./options.ts";
 import { SessionIds } from "./session.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
 import { loadCompat } from "../../protocol/compat.ts";
@@ -41,7 +41,7 @@ const GRACE_MS = 1_000;
 
 export class HttpRouter {
   readonly path: string;
-  readonly limits: HttpLimits;
+  readonly limits: LimitValues;
   readonly graceMs: number;
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
