@@ -55,13 +55,12 @@ const EXCEPTIONS: readonly Exception[] = [
 const MAX_FRAGMENTS = 19;
 
 /**
- * Files that read the messages of npm, Node, V8, SBCL, other servers and the like. Three read our own, where the sentence
- * comes over a connection: what our Lisp guest says of open code, a quoted stderr, and answers for other documents.
+ * Files that read the messages of npm, Node, V8, SBCL, other servers and the like. Two read our own, where the sentence
+ * comes over a connection: what our Lisp guest says of open code, and answers for other documents.
  */
 const SENTENCES_OF_OTHERS = [
   "src/cli/commands/eval.ts",
   "src/cli/setup/check-server.ts",
-  "src/cli/show/lists.ts",
   "src/config/document.ts",
   "src/http/client/http-connection.ts",
   "src/http/client/session.ts",

@@ -1,6 +1,7 @@
 // Defines what all commands share: the exit codes, errors that have an exit code, and Ctrl-C.
 
 import { nearest } from "../core/options.ts";
+import { isObject } from "../core/values.ts";
 
 export const EXIT = { ok: 0, usage: 1, notFound: 2, auth: 3, unreachable: 4, toolFailed: 5, interrupted: 130 } as const;
 
@@ -23,6 +24,12 @@ export class UnreachableError extends Error {
 export function suggest(name: string, names: readonly string[], otherwise: string): string {
   const [near] = nearest(name, names);
   return near === undefined ? otherwise : `did you mean ${near}?`;
+}
+
+/** The items whose value under this key is a string. A list from a server may contain anything. */
+export function withKey<T>(list: unknown, key: keyof T & string): T[] {
+  if (!Array.isArray(list)) return [];
+  return list.filter((one: unknown): one is T => isObject(one) && typeof one[key] === "string");
 }
 
 /** The arguments before `--`. Those after it belong to another program. */

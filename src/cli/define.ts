@@ -44,12 +44,14 @@ interface Declaration<F extends Flags> {
   readonly own?: Command["own"];
 }
 
-interface Parsed<F extends Flags> extends Declaration<F> {
+interface Parsed<F extends Flags, Line extends ParsedLine<F>> extends Declaration<F> {
+  /** How the arguments are read. Default: as flags and words. */
+  readonly parse?: (args: readonly string[], usage: string) => Line;
   /** How many arguments there may be beside the flags. Default: 0. */
   readonly words?: number;
   /** What is missing if there is no argument. Undefined if none is needed. */
   readonly needs?: string;
-  run(line: ParsedLine<F>): Promise<number | undefined>;
+  run(line: Line): Promise<number | undefined>;
 }
 
 /** A command that parses its arguments itself. */
@@ -60,20 +62,16 @@ interface Unparsed<F extends Flags> extends Declaration<F> {
 /** The width of the help, unless the terminal is narrower. */
 const HELP_WIDTH = 100;
 
-export function usageText(name: string, usage: string): string {
-  return `Usage: ${usage
-    .split("\n")
-    .map((form) => `catenary ${name} ${form}`)
-    .join("\n       ")}\n`;
-}
-
-export function command<const F extends Flags>(declared: Parsed<F> | Unparsed<F>): Command {
+export function command<const F extends Flags, Line extends ParsedLine<F> = ParsedLine<F>>(
+  declared: Parsed<F, Line> | Unparsed<F>,
+): Command {
   const { name, about, flags, notes, exits, own = beforeSeparator } = declared;
-  const usage = usageText(name, declared.usage);
+  const forms = declared.usage.split("\n").map((form) => `catenary ${name} ${form}`);
+  const usage = `Usage: ${forms.join("\n       ")}\n`;
   const run = async (args: readonly string[]): Promise<number | undefined> => {
     if ("runArguments" in declared) return declared.runArguments(args);
-    const line = parseFlags(name, args, flags);
-    const { needs, words: limit = 0 } = declared;
+    const { needs, words: limit = 0, parse } = declared;
+    const line = parse === undefined ? (parseFlags(name, args, flags) as Line) : parse(args, usage);
     if (line.words.length === 0 && needs !== undefined) throw new UsageError(`${name} needs ${needs}\n\n${usage}`);
     if (line.words.length > limit) throw unexpectedArguments(name, line.words.slice(limit), usage);
     return declared.run(line);

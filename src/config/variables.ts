@@ -297,8 +297,9 @@ function formsOf(value: string): string[] {
 }
 
 export function redactStatus(status: UpstreamStatus, hide: Redact): UpstreamStatus {
-  const { target, problem, unlisted } = status;
-  const hidden = { problem: problem && hide(problem), unlisted: unlisted && hide(unlisted) };
+  const { target, problem, reason, unlisted } = status;
+  const hideIn = (text: string | undefined): string | undefined => text && hide(text);
+  const hidden = { problem: hideIn(problem), reason: hideIn(reason), unlisted: hideIn(unlisted) };
   return { ...status, target: hide(target), ...defined(hidden) };
 }
 

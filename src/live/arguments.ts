@@ -4,8 +4,7 @@
 // bounded, and patterns are not run.
 
 import { isObject } from "../core/values.ts";
-import { resolvePointer } from "../protocol/schema-pointer.ts";
-import { allows, ANY, type Schema, type Shape, shapeOf } from "./schema-shape.ts";
+import { allows, ANY, conjunction, type Shape, shapeOf } from "./schema-shape.ts";
 
 /** A value of a guest's language. Arrays are always arrays; objects have one of these members. */
 type GuestValue = string | number | boolean | null | readonly GuestValue[] | MarkedValue;
@@ -39,7 +38,6 @@ const LARGE_STEP = 30;
 const CHARS_PER_STEP = 50;
 /** Choices within each other for one value. A schema may refer to itself without end. */
 const MAX_CHOICES = 12;
-const MAX_CONJUNCTION = 100;
 /** What cannot be sent at all is worse than anything that a schema says. */
 const UNSENDABLE = 1_000_000;
 /** A property that no schema names counts less than one of a wrong type. */
@@ -308,24 +306,12 @@ class ArgumentMaker {
   #shapeOf(schema: object): Shape {
     const known = this.#shapes.get(schema);
     if (known !== undefined) return known;
-    const schemas = this.#conjunction(schema);
+    const schemas = conjunction(schema, this.#root);
     const shape = shapeOf(schemas);
     const { properties, required, alternatives } = shape;
     this.#count(schemas.length * (LARGE_STEP + properties.size + required.length + alternatives.length));
     this.#shapes.set(schema, shape);
     return shape;
-  }
-
-  /** The schemas that all hold: the schema itself, what it refers to, and its `allOf`. */
-  #conjunction(schema: object): readonly Schema[] {
-    const all = new Set<unknown>([schema]);
-    for (const one of all) {
-      if (!isObject(one) || all.size > MAX_CONJUNCTION) continue;
-      const { $ref, allOf } = one;
-      if (typeof $ref === "string") all.add(resolvePointer(this.#root, $ref));
-      if (Array.isArray(allOf)) for (const part of allOf) all.add(part);
-    }
-    return [...all].filter(isObject);
   }
 }
 

@@ -2,6 +2,7 @@
 // properties, elements, and choices. All schemas that hold at one place are one shape. Patterns are not run.
 
 import { isObject } from "../core/values.ts";
+import { resolvePointer } from "../protocol/schema-pointer.ts";
 
 /** What a schema without choices says. */
 export interface Shape {
@@ -21,7 +22,21 @@ export interface Shape {
   readonly alternatives: readonly object[];
 }
 
-export type Schema = { readonly [keyword: string]: unknown };
+type Schema = { readonly [keyword: string]: unknown };
+
+const MAX_CONJUNCTION = 100;
+
+/** The schemas that all hold: the schema itself, what it refers to, and its `allOf`. */
+export function conjunction(schema: unknown, root: unknown): readonly Schema[] {
+  const all = new Set<unknown>([schema]);
+  for (const one of all) {
+    if (!isObject(one) || all.size > MAX_CONJUNCTION) continue;
+    const { $ref, allOf } = one;
+    if (typeof $ref === "string") all.add(resolvePointer(root, $ref));
+    if (Array.isArray(allOf)) for (const part of allOf) all.add(part);
+  }
+  return [...all].filter(isObject);
+}
 
 /** The schema that all of these are. */
 function both(schemas: readonly unknown[]): unknown {
@@ -96,8 +111,8 @@ function intersection(sets: readonly ReadonlySet<string>[]): ReadonlySet<string>
   const isInAll = (type: string): boolean =>
     rest.every((set) => set.has(type) || (type === "integer" && set.has("number")));
   const shared = [...first].filter(isInAll);
-  if (first.has("number") && rest.every((set) => set.has("integer") || set.has("number"))) shared.push("integer");
-  return new Set(shared);
+  const isNumber = first.has("number") && rest.every((set) => set.has("integer") || set.has("number"));
+  return new Set(isNumber && !shared.includes("number") ? [...shared, "integer"] : shared);
 }
 
 export const ANY: Shape = shapeOf([]);

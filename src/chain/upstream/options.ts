@@ -145,6 +145,8 @@ export interface UpstreamStatus {
   readonly restartInMs?: number;
   /** Its last failure; for a URL, only until it answers again. */
   readonly problem?: string;
+  /** `problem` without the output of the program. */
+  readonly reason?: string;
   /** Of a program: whether it crashed in its last failure, or did not start. */
   readonly cause?: FailureCause;
   /** Whether it has failed and has not worked since. */

@@ -273,7 +273,7 @@ export class UpstreamPool {
     const connections = supervisors.flatMap(({ current }) => current ?? []);
     const revision = connections.at(-1)?.connection.revision.name;
     const failed = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery;
-    const problem = failed?.problem;
+    const { problem, reason } = failed ?? {};
     const unlisted = supervisors.findLast((one) => one.unlisted !== undefined)?.unlisted;
     const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
     const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
@@ -288,7 +288,7 @@ export class UpstreamPool {
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
-      ...defined({ revision, restartInMs, problem, cause, unlisted }),
+      ...defined({ revision, restartInMs, problem, reason, cause, unlisted }),
       ...(isFailing && { failing: true }),
     };
   }

@@ -4,6 +4,7 @@
 import { backoffMs } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage } from "../../core/values.ts";
+import { withoutDiagnostics } from "../../protocol/errors.ts";
 import type { FailureCause, RestartOptions } from "./options.ts";
 
 const MAX_FAILURES = 5;
@@ -104,6 +105,11 @@ export class Recovery {
   /** Milliseconds until a start is allowed: `waitMs`, or the longer pause that follows too many failures. */
   get pauseMs(): number {
     return this.exhausted?.exhaustedMs() ?? this.waitMs;
+  }
+
+  /** `problem` without the output of the program. */
+  get reason(): string | undefined {
+    return this.problem === undefined ? undefined : withoutDiagnostics(this.#failure);
   }
 
   failed(error: unknown, cause: FailureCause): void {

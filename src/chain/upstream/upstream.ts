@@ -122,7 +122,8 @@ export const FLAGS_WITHOUT_VALUE: ReadonlySet<string> = new Set([
   ...["--enable-source-maps", "--no-warnings", "--experimental-strip-types"],
 ]);
 
-function describeCommand({ command, args = [] }: Command): string {
+/** The program, and what a runner runs. Other arguments may be secret. */
+export function describeCommand({ command, args = [] }: Command): string {
   const name = command.split(/[/\\]/).at(-1) ?? command;
   const first = RUNNERS.has(name) ? args.find((arg) => !FLAGS_WITHOUT_VALUE.has(arg)) : undefined;
   return first !== undefined && /^[\w@./+][\w@./+-]{0,99}$/.test(first) ? `${name} ${first}` : command;

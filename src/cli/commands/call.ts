@@ -6,7 +6,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import type { PromptMessage, ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
-import { EXIT, NotFoundError } from "../command.ts";
+import { EXIT, NotFoundError, withKey } from "../command.ts";
 import type { Command } from "../define.ts";
 import { flag, section } from "../flags.ts";
 import {
@@ -25,7 +25,6 @@ import {
   promptArguments,
   readArguments,
   toolArguments,
-  withKey,
 } from "../target/arguments.ts";
 import { targetCommand, type TargetLine } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";

@@ -34,7 +34,11 @@ import {
   checkServer,
   checkSharedPatterns,
   checkTcp,
+  failed,
+  ok,
+  type Result,
   type ServerCheckOptions,
+  warning,
 } from "../setup/check-server.ts";
 import { plural } from "../show/problems.ts";
 import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
@@ -83,42 +87,41 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 /** How many servers are started at the same time. */
 const PARALLEL = 4;
 
-type Report = (checks: readonly Check[]) => void;
+type Report = (subject: string, results: readonly Result[]) => void;
 
 interface Line {
-  readonly target: CliTarget;
+  readonly target?: CliTarget;
   readonly values: TargetValues;
 }
 
-/** Undefined without TARGET. */
-function parseLine(args: readonly string[]): Line | undefined {
+function parseLine(args: readonly string[]): Line {
   // Refuses the options that only the other commands with a TARGET have.
-  const { words } = parseFlags("doctor", beforeSeparator(args), FLAGS);
-  if (words.length === 0 && !args.includes("--")) return undefined;
+  const { words, values } = parseFlags("doctor", beforeSeparator(args), FLAGS);
+  if (words.length === 0 && !args.includes("--")) return { values };
   const line = parseTargetLine("doctor", args, {}, doctorCommand.usage);
   if (line.words.length > 0) throw unexpectedArguments("doctor", line.words, doctorCommand.usage);
   return line;
 }
 
 async function doctor(args: readonly string[]): Promise<number> {
-  const line = parseLine(args);
-  const values: TargetValues = line?.values ?? parseFlags("doctor", args, FLAGS).values;
+  const { target, values } = parseLine(args);
   const progress = new ProgressLine(process.stderr, {
     quiet: values.quiet === true || values.json === true,
     dumb: process.env["TERM"] === "dumb",
   });
   const interruption = new Interruption((text) => progress.note(text));
   const checks: Check[] = [];
-  const report: Report = (found) => {
+  const report: Report = (subject, results) => {
+    const found = results.map((result): Check => ({ subject, ...result }));
     checks.push(...found);
     progress.stop();
     if (values.json !== true) printChecks(found, values.quiet === true);
   };
   const session: Session = { values, report, signal: interruption.signal, busy: (text) => progress.busy(text) };
   try {
-    if (line === undefined) await checkMachine(session);
-    else if ("config" in line.target) await checkConfig(line.target, session, line.target.server === undefined);
-    else report(await checkOne(targetName(line.target), line.target, await targetOptions(line, session)));
+    if (target === undefined) await checkMachine(session);
+    else if ("config" in target) await checkConfig(target, session, target.server === undefined);
+    else report(targetName(target), await checkServer(target, await targetOptions(target, session)));
   } finally {
     progress.stop();
     interruption.dispose();
@@ -137,20 +140,13 @@ interface Session {
   readonly busy: (text: string) => void;
 }
 
-async function checkOne(
-  subject: string,
-  target: Parameters<typeof checkServer>[0],
-  options: ServerCheckOptions,
-): Promise<readonly Check[]> {
-  return (await checkServer(target, options)).map((result) => ({ subject, ...result }));
-}
-
 function commonOptions({ values, signal }: Session): ServerCheckOptions {
   const timeoutMs = values.timeout ?? DEFAULT_TIMEOUT_MS;
   return { timeoutMs, signal, hide: (text) => text, revision: values.revision };
 }
 
-async function targetOptions({ target, values }: Line, session: Session): Promise<ServerCheckOptions> {
+async function targetOptions(target: CliTarget, session: Session): Promise<ServerCheckOptions> {
+  const { values } = session;
   const common = commonOptions(session);
   const fromEnvironment = takeToken();
   if (!(target instanceof URL)) return common;
@@ -181,21 +177,15 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
     throw error;
   });
   const isWrong = config instanceof ConfigError;
-  const found = (isWrong ? config.problems : config.warnings).map(
-    ({ line, column, severity, message, hint }): Check => ({
-      subject: path,
-      check: "entries",
-      status: severity === "error" ? "failed" : "warning",
-      message: `line ${line}, column ${column}: ${message}`,
-      hint: hint ?? `\`catenary check ${path}\` shows the line`,
-      exit: EXIT.usage,
-    }),
-  );
-  report([{ subject: path, check: "file", status: "ok", message: "can be read" }, ...found]);
+  const found = (isWrong ? config.problems : config.warnings).map(({ line, column, severity, message, hint }) => {
+    const text = `line ${line}, column ${column}: ${message}`;
+    const advice = hint ?? `\`catenary check ${path}\` shows the line`;
+    return severity === "error" ? failed("entries", text, advice, EXIT.usage) : warning("entries", text, advice);
+  });
+  report(path, [ok("file", "can be read"), ...found]);
   if (isWrong) return;
   const names = [...config.upstreams.keys()].map(oneLine);
-  const message = `${plural(names.length, "server")} (${names.join(", ")})`;
-  report([{ subject: path, check: "entries", status: "ok", message }]);
+  report(path, [ok("entries", `${plural(names.length, "server")} (${names.join(", ")})`)]);
   const entries = server === undefined ? [...config.upstreams.values()] : [findServer(config, path, server)];
   const slots = new Semaphore(PARALLEL);
   const tools = new Map<string, readonly string[]>();
@@ -211,22 +201,23 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
   });
   // In the order of the config, each as soon as it is known.
   for (const [at, checks] of all.entries()) {
-    busy(`Checking ${oneLine(entries[at]?.name ?? "")}`);
-    report(await checks);
+    const { name = "" } = entries[at] ?? {};
+    busy(`Checking ${oneLine(name)}`);
+    report(name, await checks);
   }
   if (server !== undefined) return;
-  report(checkSharedPatterns(config, path, tools));
+  report(path, checkSharedPatterns(config, path, tools));
   if (config.code === undefined) return;
   busy("Checking code mode");
-  report(await checkCodeMode(config.code, session));
+  report("code", await checkCodeMode(config.code, session));
 }
 
 /** Whether code can run. The servers have been checked, so there is one tool in their place. */
-async function checkCodeMode(settings: CodeSettings, session: Session): Promise<readonly Check[]> {
+async function checkCodeMode(settings: CodeSettings, session: Session): Promise<readonly Result[]> {
   const tools = createServer({ name: "code", version: "0" }).tool("none", {}, () => "");
   const handler = await createCodeMode(tools, settings);
   try {
-    const checks = await checkOne("code", handler, { ...commonOptions(session), evaluate: "run-code" });
+    const checks = await checkServer(handler, { ...commonOptions(session), evaluate: "run-code" });
     return checks.filter(({ check, status }) => check === "evaluate" || status !== "ok");
   } finally {
     await handler.close();
@@ -238,7 +229,7 @@ async function checkEntry(
   path: string,
   session: Session,
   onTools: (names: readonly string[]) => void,
-): Promise<readonly Check[]> {
+): Promise<readonly Result[]> {
   const { name, policy, secrets, evaluate } = entry;
   try {
     const { target, options: { headers } = {}, signIn } = await entry.resolve();
@@ -248,16 +239,9 @@ async function checkEntry(
     const command = typeof target === "object" && "command" in target ? commandWith(target, policy) : undefined;
     const isRemembered = command !== undefined && session.values.revision === undefined;
     const optional = entry.programs?.filter(({ isOptional }) => isOptional === true) ?? [];
-    const programs = (await findMissingPrograms([{ programs: optional, secrets }])).map(
-      ({ message, hint = "" }): Check => ({
-        subject: name,
-        check: "programs",
-        status: "warning",
-        message,
-        hint,
-      }),
-    );
-    const checks = await checkOne(name, command ?? target, {
+    const missing = await findMissingPrograms([{ programs: optional, secrets }]);
+    const programs = missing.map(({ message, hint = "" }) => warning("programs", message, hint));
+    const checks = await checkServer(command ?? target, {
       ...commonOptions(session),
       ...(isRemembered && { capabilities: ALL_REQUESTS }),
       onListed: async (names, { handler }) => {
@@ -278,10 +262,7 @@ async function checkEntry(
     return [...programs, ...checks];
   } catch (error) {
     if (session.signal.aborted) throw error;
-    const message = createRedactor(secrets)(errorMessage(error));
-    return [
-      { subject: name, check: "entry", status: "failed", message, hint: `correct it in ${path}`, exit: EXIT.usage },
-    ];
+    return [failed("entry", createRedactor(secrets)(errorMessage(error)), `correct it in ${path}`, EXIT.usage)];
   }
 }
 
@@ -304,38 +285,27 @@ async function checkMachine(session: Session): Promise<void> {
     ({ file }, at) => all.findIndex((one) => clientFilePath(one.file) === clientFilePath(file)) === at,
   );
   const running = (await findGateways().catch(() => [])).map(({ url }) => new URL(url));
-  const found = (await Promise.all(files.map(({ client, file }) => checkClient(client, file, running)))).flat();
+  const results = await Promise.all(files.map(({ client, file }) => checkClient(client, file, running)));
+  const hasClient = results.some((found) => found.length > 0);
   if (!hasConfig) {
-    const hint =
-      found.length > 0
-        ? "catenary import brings the servers of your clients into one"
-        : "write one: catenary add NAME COMMAND ...";
-    report([{ subject: CONFIG, check: "file", status: "warning", message: "there is none in this folder", hint }]);
+    const hint = hasClient
+      ? "catenary import brings the servers of your clients into one"
+      : "write one: catenary add NAME COMMAND ...";
+    report(CONFIG, [warning("file", "there is none in this folder", hint)]);
   }
-  report(found);
-  if (!hasConfig && found.length === 0) return;
-  if (found.length === 0) {
-    const hint = "to write the gateway into one: catenary install CLIENT";
-    report([
-      { subject: "clients", check: "client", status: "warning", message: "no config of a client was found", hint },
-    ]);
-  }
+  for (const [at, found] of results.entries()) report(files[at]?.client.title ?? "", found);
+  if (!hasConfig || hasClient) return;
+  const hint = "to write the gateway into one: catenary install CLIENT";
+  report("clients", [warning("client", "no config of a client was found", hint)]);
 }
 
 /** Nothing if the client has no such file. `running`: the addresses of running gateways. */
-async function checkClient(client: Client, file: ClientFile, running: readonly URL[]): Promise<readonly Check[]> {
-  const subject = client.title;
+async function checkClient(client: Client, file: ClientFile, running: readonly URL[]): Promise<readonly Result[]> {
   const path = clientFilePath(file);
   if ((await stat(path).catch(() => undefined)) === undefined) return [];
   const shown = shortPath(path);
-  const check = (status: Check["status"], message: string, hint?: string): Check[] => [
-    {
-      subject,
-      check: "client",
-      status,
-      message: `${shown} ${message}`,
-      ...(hint !== undefined && { hint, exit: EXIT.usage }),
-    },
+  const check: CreateCheck = (status, message, hint) => [
+    { check: "client", status, message: `${shown} ${message}`, ...(hint !== undefined && { hint, exit: EXIT.usage }) },
   ];
   try {
     const opened = await openClientFile(client, file);
@@ -362,7 +332,7 @@ async function checkClient(client: Client, file: ClientFile, running: readonly U
   }
 }
 
-type CreateCheck = (status: Check["status"], message: string, hint?: string) => Check[];
+type CreateCheck = (status: Check["status"], message: string, hint?: string) => Result[];
 
 interface OwnUrl {
   readonly name: string;
@@ -386,7 +356,7 @@ function bridgedUrl(entry: unknown): unknown {
   return typeof url === "string" && isHttpUrl(url) ? url : undefined;
 }
 
-async function checkOwnUrl({ name, url }: OwnUrl, check: CreateCheck): Promise<readonly Check[]> {
+async function checkOwnUrl({ name, url }: OwnUrl, check: CreateCheck): Promise<readonly Result[]> {
   const address = oneLine(`${url.origin}${url.pathname}`);
   if ((await checkTcp(url)).status === "ok") return check("ok", `uses the gateway at ${address} (${oneLine(name)})`);
   const message = `uses the gateway at ${address} (${oneLine(name)}), which does not run`;
@@ -397,7 +367,7 @@ async function checkOwnEntries(
   own: readonly (readonly [string, unknown])[],
   { name: clientName }: Client,
   check: CreateCheck,
-): Promise<readonly Check[]> {
+): Promise<readonly Result[]> {
   const checks = own.map(async ([name, entry]) => {
     const { command, args } = entry as { readonly command: unknown; readonly args?: unknown };
     const [first, ...rest] = [command, args].flat().filter((word) => typeof word === "string");

@@ -14,7 +14,7 @@ import type {
   ResourceTemplate,
   Tool,
 } from "../../protocol/model/index.ts";
-import { EXIT } from "../command.ts";
+import { EXIT, withKey } from "../command.ts";
 import { type Command, unexpectedArguments } from "../define.ts";
 import {
   findMissingUpstreams,
@@ -31,7 +31,7 @@ import {
   type ListResult,
   type ListStyle,
 } from "../show/lists.ts";
-import { notFound, withKey } from "../target/arguments.ts";
+import { notFound } from "../target/arguments.ts";
 import { targetCommand, type TargetLine } from "../target/target.ts";
 import { withClient, type CommandContext } from "../target/with-client.ts";
 import { printJson, printTrusted } from "../terminal/output.ts";

@@ -74,8 +74,6 @@ const COMMANDS_HELP = `:help                 this list
 :reset                end the session's process and begin with a new one
 :quit                 leave`;
 
-const COMMANDS = Array.from(COMMANDS_HELP.matchAll(/^:([a-z]+)/gm), ([, name = ""]) => name);
-
 async function repl(args: readonly string[]): Promise<number> {
   const [first = ""] = args.filter((word) => !word.startsWith("-"));
   const language = args.includes("--") ? undefined : findLanguage(first);
@@ -258,66 +256,47 @@ class Repl {
     return true;
   }
 
-  async #command(word: string, rest: string): Promise<boolean> {
-    const [one = "", ...others] = rest.split(/\s+/);
-    const more = rest.slice(one.length).trim();
-    switch (word) {
-      case "help":
-        printStatus(COMMANDS_HELP);
-        return true;
-      case "restarts":
-        await this.#show("list-restarts", {});
-        return true;
-      case "restart":
-        if (one === "") await this.#show("list-restarts", {});
-        else await this.#evaluate("take-restart", { restart: one, ...(more !== "" && { value: more }) });
-        return true;
-      case "frame":
-        if (!/^\d+$/.test(one) || more === "")
-          throw new UsageError("Write the number of a frame and code, such as :frame 0 x");
-        await this.#evaluate("evaluate-in-frame", { frame: Number(one), code: more });
-        return true;
-      case "error":
-        await this.#show(this.#session.toolNames.has("last-error") ? "last-error" : "describe-last-error", {});
-        return true;
-      case "inspect":
-        await this.#inspect("handle", "a handle, such as :inspect 4", one, others[0]);
-        return true;
-      case "output":
-        await this.#inspect("output", "the number of a long output, such as :output 4", one, others[0]);
-        return true;
-      case "definitions":
-        await this.#show("list-definitions", {});
-        return true;
-      case "sessions":
-        await this.#show("list-sessions", {});
-        return true;
-      case "session":
-        if (one !== "") {
-          this.#session.name = one;
-          await this.#background.follow(one);
-        }
-        this.#package = undefined;
-        printStatus(`Session ${this.#session.name}`);
-        return true;
-      case "limits":
-        await this.#show("configure-limits", one === "" ? {} : { [one]: Number(more) });
-        return true;
-      case "save":
-      case "restore":
-        if (word === "restore") this.#package = undefined;
-        await this.#show(`${word}-session`, one === "" ? {} : { checkpoint: one });
-        return true;
-      case "reset":
-        this.#package = undefined;
-        await this.#show("reset-session", {});
-        return true;
-      default: {
-        const [near] = nearest(word, COMMANDS, 1);
-        if (near === undefined) return false;
-        throw new UsageError(`There is no command :${word}; did you mean :${near}? As code, write a space before it`);
+  /** The commands of the prompt, which get their first word and what follows it. */
+  readonly #commands: Readonly<Record<string, (first: string, more: string) => void | Promise<void>>> = {
+    help: () => printStatus(COMMANDS_HELP),
+    restarts: () => this.#show("list-restarts"),
+    restart: (name, value) =>
+      name === ""
+        ? this.#show("list-restarts")
+        : this.#evaluate("take-restart", { restart: name, ...(value !== "" && { value }) }),
+    frame: (number, code) => {
+      if (!/^\d+$/.test(number) || code === "")
+        throw new UsageError("Write the number of a frame and code, such as :frame 0 x");
+      return this.#evaluate("evaluate-in-frame", { frame: Number(number), code });
+    },
+    error: () => this.#show(this.#session.toolNames.has("last-error") ? "last-error" : "describe-last-error"),
+    inspect: (handle, start) => this.#inspect("handle", "a handle, such as :inspect 4", handle, start),
+    output: (number, start) => this.#inspect("output", "the number of a long output, such as :output 4", number, start),
+    definitions: () => this.#show("list-definitions"),
+    sessions: () => this.#show("list-sessions"),
+    session: async (name) => {
+      if (name !== "") {
+        this.#session.name = name;
+        await this.#background.follow(name);
       }
-    }
+      this.#package = undefined;
+      printStatus(`Session ${this.#session.name}`);
+    },
+    limits: (name, value) => this.#show("configure-limits", name === "" ? {} : { [name]: Number(value) }),
+    save: (name) => this.#show("save-session", name === "" ? {} : { checkpoint: name }),
+    restore: (name) => this.#begin("restore-session", name === "" ? {} : { checkpoint: name }),
+    reset: () => this.#begin("reset-session"),
+  };
+
+  /** Whether there is such a command. */
+  async #command(word: string, rest: string): Promise<boolean> {
+    const run = Object.hasOwn(this.#commands, word) ? this.#commands[word] : undefined;
+    const [first = ""] = rest.split(/\s+/);
+    await run?.(first, rest.slice(first.length).trim());
+    if (run !== undefined) return true;
+    const [near] = nearest(word, [...Object.keys(this.#commands), "quit"], 1);
+    if (near === undefined) return false;
+    throw new UsageError(`There is no command :${word}; did you mean :${near}? As code, write a space before it`);
   }
 
   async #evaluate(name: string, args: { readonly [name: string]: unknown }): Promise<void> {
@@ -362,12 +341,18 @@ class Repl {
     }
   }
 
-  async #inspect(what: "handle" | "output", expected: string, number: string, start?: string): Promise<void> {
+  async #inspect(what: "handle" | "output", expected: string, number: string, start: string): Promise<void> {
     if (!/^\d+$/.test(number)) throw new UsageError(`Write ${expected}`);
-    await this.#show("inspect", { [what]: Number(number), ...(start !== undefined && { start: Number(start) }) });
+    await this.#show("inspect", { [what]: Number(number), ...(start !== "" && { start: Number.parseInt(start) }) });
   }
 
-  async #show(tool: string, args: { readonly [name: string]: unknown }): Promise<void> {
+  /** Puts another state in the place of the session's. */
+  #begin(tool: string, args?: { readonly [name: string]: unknown }): Promise<void> {
+    this.#package = undefined;
+    return this.#show(tool, args);
+  }
+
+  async #show(tool: string, args: { readonly [name: string]: unknown } = {}): Promise<void> {
     const result = await this.#call(tool, args);
     process.stdout.write(`${painted(textOf(result))}\n`);
   }

@@ -39,7 +39,6 @@ import {
   TOKEN_NOTES,
 } from "../serve/start.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
-import type { Trace } from "../serve/trace.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";
 import { CONFIG, isConfig, requireConfig } from "../target/target.ts";
@@ -149,19 +148,24 @@ interface Source {
   readonly starter?: MemoryConfig["starter"];
 }
 
-/** Starts servers as asked for, and applies changes of the config. `check` throws if a gateway must not be served. */
+/** Starts servers as asked for, and applies changes of the config. `checks` throw if one must not be served. */
 async function operate(
   { configured, source, log }: Source,
   values: FlagValues<typeof GATEWAY_FLAGS>,
-  principal: string | undefined,
-  check: (next: Gateway) => void,
+  principal?: string,
+  checks: { readonly config?: (next: Config) => Promise<void>; readonly gateway?: (next: Gateway) => void } = {},
 ): Promise<void> {
   if (configured === undefined) return;
   const { running, load } = configured;
   running.start({ isAll: values.start === true, principal });
   if (load === undefined) return;
   const { Reloader } = await import("../serve/gateway.ts");
-  const reloader = new Reloader({ path: source, running, log, load, check });
+  const loadChecked = async (): Promise<Config> => {
+    const next = await load();
+    await checks.config?.(next);
+    return next;
+  };
+  const reloader = new Reloader({ path: source, running, log, load: loadChecked, check: checks.gateway });
   if (values.watch === true) reloader.watch();
   // A gateway whose terminal is closed would go on unseen, so it ends with the terminal.
   reloader.reloadAtSignal(() => process.kill(process.pid, "SIGTERM"));
@@ -205,7 +209,9 @@ interface GatewayLine {
 async function openConfig(line: GatewayLine): Promise<Source> {
   const { command, isStdio, values } = line;
   const log = new EventLog({ format: values["log-format"] });
-  const trace = values.trace === undefined ? undefined : await openTrace(values.trace, log);
+  const { trace: file } = values;
+  const onError = (message: string): void => log.write({ level: "error", message });
+  const trace = file === undefined ? undefined : new (await import("../serve/trace.ts")).Trace(file, onError);
   // Imported only here, because serving a module does not need the gateway.
   const [{ openGateway }, { hasPath, seesAll, seesServer }, { codeLanguage }] = await Promise.all([
     import("../serve/gateway.ts"),
@@ -220,17 +226,11 @@ async function openConfig(line: GatewayLine): Promise<Source> {
     trace,
     code: values.code,
     text: "path" in chosen ? chosen.text : undefined,
-    onStray: (message) => log.write({ level: "error", message }),
+    onStray: onError,
   });
-  const { config, gateway, running, release } = opened;
+  const { config, gateway, running, release, load } = opened;
   await loadAhead(isStdio, () => loadForGateway(config.code && codeLanguage(config.code).name));
   const { token, ...http } = config.listen;
-  const isOpen = !isStdio && token === undefined && config.callers.size === 0;
-  const load = async (): Promise<Config> => {
-    const next = await opened.load();
-    if (!isOpen || next.callers.size === 0) return next;
-    throw new UsageError("callers were added, and no token was required before: restart the gateway");
-  };
   return {
     handler: trace?.callers(gateway) ?? gateway,
     gateway,
@@ -284,11 +284,6 @@ async function chooseConfig({ given, command, values }: GatewayLine): Promise<Co
   return { path, text: await confirmConfig(path, values.yes === true) };
 }
 
-async function openTrace(path: string, log: EventLog): Promise<Trace> {
-  const { Trace: Opened } = await import("../serve/trace.ts");
-  return new Opened(path, (message) => log.write({ level: "error", message }));
-}
-
 async function openModule(path: string): Promise<Source> {
   const release = reserveStdio(servesItself(path));
   const handler = await loadHandler(path);
@@ -313,18 +308,17 @@ async function serveHttp(
   await refuseSelfCalls(opened.configured?.running.config, http);
   const serving = await startServing(handler, { ...options, http });
   const principal = auth.auth === undefined || auth.auth === false ? undefined : TOKEN_PRINCIPAL;
-  const { load } = opened.configured ?? {};
-  const checked = load && {
-    load: async (): Promise<Config> => {
-      const next = await load();
+  const isOpen = token === undefined && callers?.().size === 0;
+  await operate(opened, values, principal, {
+    config: async (next) => {
+      if (isOpen && next.callers.size > 0)
+        throw new UsageError("callers were added, and no token was required before: restart the gateway");
       await refuseSelfCalls(next, http);
-      return next;
     },
-  };
-  const configured = opened.configured && { ...opened.configured, ...checked };
-  await operate({ ...opened, ...defined({ configured }) }, values, principal, (next) => {
-    if (http.auth !== undefined || noToken || !evaluatesCode(next)) return;
-    throw new UsageError("A live server was added, and callers need a token for it: restart the gateway");
+    gateway: (next) => {
+      if (http.auth !== undefined || noToken || !evaluatesCode(next)) return;
+      throw new UsageError("A live server was added, and callers need a token for it: restart the gateway");
+    },
   });
   const { url = "" } = serving;
   await openSocket(opened, url, banner.token);
@@ -384,7 +378,7 @@ async function serveSource({ words: [file, ...more], values }: ParsedLine<typeof
   // Stdio is reserved while a module is loaded, so that a module that calls serve() itself does not get it. Over HTTP
   // it stays reserved, since a module that serves stdio would end the process when stdin closes.
   release();
-  await operate(opened, values, undefined, () => undefined);
+  await operate(opened, values);
   await startServing(handler, { ...options, ...(!isModule && { graceMs: GATEWAY_GRACE_MS }) });
 }
 

@@ -2,10 +2,10 @@
 
 import { resolve } from "node:path";
 import { boolean } from "../../core/fields.ts";
-import { EXIT, NotFoundError, UnreachableError, UsageError } from "../command.ts";
+import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag } from "../flags.ts";
-import { askGateway, findGateways, GatewayRefusal, readLog, type RunningGateway } from "../serve/control.ts";
+import { askGateway, findGateways, readLog, type RunningGateway } from "../serve/control.ts";
 import { formatEntry } from "../serve/event-log.ts";
 import { upstreamTable } from "../serve/upstream-report.ts";
 import { CONFIG } from "../target/target.ts";
@@ -87,7 +87,7 @@ stderr.`,
   async run({ words: [name], values }) {
     const { socket } = await theGateway(values.gateway);
     const write = values.json === true ? JSON.stringify : formatEntry;
-    await refusable(readLog(socket, name, values.follow === true, (entry) => printTrusted(`${write(entry)}\n`)));
+    await readLog(socket, name, values.follow === true, (entry) => printTrusted(`${write(entry)}\n`));
     return EXIT.ok;
   },
 });
@@ -105,20 +105,10 @@ finish at the old process; clients stay connected.`,
   async run({ words: [name = ""], values }) {
     const { socket } = await theGateway(values.gateway);
     const path = `/restart?${new URLSearchParams({ upstream: name }).toString()}`;
-    const { upstreams } = (await refusable(askGateway(socket, "POST", path))) as RunningGateway;
+    const { upstreams } = (await askGateway(socket, "POST", path)) as RunningGateway;
     const status = upstreams[name] as RunningGateway["upstreams"][string];
     if (values.json === true) printJson(status);
     else printTrusted(upstreamTable({ [name]: status }, process.stdout));
     return EXIT.ok;
   },
 });
-
-/** Turns the refusal of a gateway into an error with an exit code. */
-async function refusable<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!(error instanceof GatewayRefusal)) throw error;
-    throw error.isNotFound ? new NotFoundError(error.message) : new UnreachableError(error.message);
-  }
-}

@@ -3,9 +3,8 @@
 
 import { commentText, propertyKey, TypeWriter, type TypeLimits } from "../../live/declarations.ts";
 import type { Tool } from "../../protocol/model/index.ts";
-import { EXIT } from "../command.ts";
+import { EXIT, withKey } from "../command.ts";
 import type { Command } from "../define.ts";
-import { withKey } from "../target/arguments.ts";
 import { targetCommand } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";
 import { printJson, printTrusted } from "../terminal/output.ts";

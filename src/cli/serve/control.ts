@@ -1,5 +1,5 @@
-// The control socket of a running gateway: HTTP and JSON on a Unix socket (on Windows, a named pipe) that only its user can
-// open. `catenary status`, `logs` and `restart` find the sockets of all running gateways in their folders.
+// The control socket of a running gateway: HTTP and JSON on a Unix socket that only its user can open. `catenary status`,
+// `logs` and `restart` find the sockets of all running gateways in their folders.
 
 import { once } from "node:events";
 import {
@@ -18,7 +18,7 @@ import type { UpstreamStatus } from "../../chain/upstream/options.ts";
 import { unref } from "../../core/async.ts";
 import { makePrivateDirectory, stateDirectory } from "../../core/private-files.ts";
 import { defined, errorMessage } from "../../core/values.ts";
-import { UnreachableError } from "../command.ts";
+import { NotFoundError, UnreachableError } from "../command.ts";
 import type { EventLog, LogEntry } from "./event-log.ts";
 
 /** What a running gateway tells about itself. */
@@ -42,8 +42,6 @@ export interface ControlledGateway {
   restart(upstream: string): Promise<void>;
 }
 
-const IS_WINDOWS = process.platform === "win32";
-const PIPES = "\\\\.\\pipe\\";
 /** The longest path of a Unix socket on all systems. */
 const MAX_SOCKET_PATH = 100;
 
@@ -59,25 +57,16 @@ function socketFolders(): readonly string[] {
   return folder.length + "/12345678.sock".length <= MAX_SOCKET_PATH ? [folder, temporary] : [temporary];
 }
 
-/** Begins with the user, since all users share the names of pipes. */
-function pipePrefix(): string {
-  return `catenary-${userInfo().username}-`;
-}
-
 /** Opens the socket. Rejects if each folder could be used by others, or it cannot be opened there. */
 export async function openControl(gateway: ControlledGateway): Promise<void> {
   const server = createServer((request, response) => {
     answer(gateway, request, response).catch((error: unknown) => send(response, 500, { error: errorMessage(error) }));
   });
-  if (IS_WINDOWS) {
-    await listenAt(server, `${PIPES}${pipePrefix()}${process.pid}`);
-  } else {
-    const [first = "", second = first] = socketFolders();
-    const path = await openIn(server, first).catch((error: unknown) =>
-      openIn(server, second).catch(() => Promise.reject(error)),
-    );
-    process.once("exit", () => rmSync(path, { force: true }));
-  }
+  const [first = "", second = first] = socketFolders();
+  const path = await openIn(server, first).catch((error: unknown) =>
+    openIn(server, second).catch(() => Promise.reject(error)),
+  );
+  process.once("exit", () => rmSync(path, { force: true }));
   server.on("error", () => undefined);
   server.unref();
 }
@@ -86,14 +75,10 @@ async function openIn(server: Server, folder: string): Promise<string> {
   const path = join(folder, `${process.pid}.sock`);
   await makePrivateDirectory(folder);
   await rm(path, { force: true });
-  await listenAt(server, path);
-  await chmod(path, 0o600);
-  return path;
-}
-
-async function listenAt(server: Server, path: string): Promise<void> {
   server.listen(path);
   await once(server, "listening");
+  await chmod(path, 0o600);
+  return path;
 }
 
 async function answer(gateway: ControlledGateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -146,7 +131,7 @@ export interface RunningGateway extends GatewayInfo {
  * looked at, since everyone can make one.
  */
 export async function findGateways(): Promise<readonly RunningGateway[]> {
-  const [first = "", ...others] = IS_WINDOWS ? [PIPES] : socketFolders();
+  const [first = "", ...others] = socketFolders();
   const found = await Promise.all([findIn(first), ...others.map((folder) => findIn(folder).catch(() => []))]);
   return found.flat().toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
 }
@@ -154,30 +139,28 @@ export async function findGateways(): Promise<readonly RunningGateway[]> {
 async function findIn(folder: string): Promise<readonly RunningGateway[]> {
   const names = await readdir(folder).catch(() => undefined);
   if (names === undefined) return [];
-  if (!IS_WINDOWS) await makePrivateDirectory(folder);
-  const isOurs = (name: string): boolean => (IS_WINDOWS ? name.startsWith(pipePrefix()) : /^\d+\.sock$/.test(name));
+  await makePrivateDirectory(folder);
+  const sockets = names.filter((name) => /^\d+\.sock$/.test(name)).map((name) => join(folder, name));
   const found = await Promise.all(
-    names.filter(isOurs).map(async (name): Promise<RunningGateway | undefined> => {
-      const socket = IS_WINDOWS ? `${PIPES}${name}` : join(folder, name);
+    sockets.map(async (socket): Promise<RunningGateway[]> => {
       try {
         const info = (await askGateway(socket, "GET", "/status")) as GatewayInfo;
         // A gateway of an earlier version has only its config.
-        return { ...info, source: info.source ?? info.config ?? "", socket };
+        return [{ ...info, source: info.source ?? info.config ?? "", socket }];
       } catch (error) {
         const { code } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
-        if (code === "ECONNREFUSED" && !IS_WINDOWS) await rm(socket, { force: true });
-        return undefined;
+        if (code === "ECONNREFUSED") await rm(socket, { force: true });
+        return [];
       }
     }),
   );
-  return found.flatMap((gateway) => gateway ?? []);
+  return found.flat();
 }
 
 /** The generated token of the gateway that runs at this URL, if it is one of this user's. */
 export async function tokenOf(url: string): Promise<string | undefined> {
   const gateway = (await findGateways().catch(() => [])).find((one) => one.url === url);
   if (gateway === undefined) return undefined;
-  // A gateway of an earlier version does not tell.
   const answer = await askGateway(gateway.socket, "GET", "/token").catch(() => ({}));
   return (answer as { readonly token?: string }).token;
 }
@@ -185,22 +168,10 @@ export async function tokenOf(url: string): Promise<string | undefined> {
 /** A gateway that does not answer within this time is not shown. A restart may take as long as the server's start. */
 const ANSWER_MS = 5_000;
 
-/** Resolves to the JSON document of a successful answer. Rejects with the error that the gateway sends. */
+/** Resolves to the JSON document of the answer. */
 export async function askGateway(socket: string, method: string, path: string): Promise<unknown> {
   const response = await open(socket, method, path, method === "GET" ? ANSWER_MS : undefined);
-  const body = JSON.parse(await readText(response)) as { error?: string };
-  if (response.statusCode === 200) return body;
-  throw new GatewayRefusal(body.error ?? "The gateway refused", response.statusCode === 404);
-}
-
-/** The answer of a gateway that could not do what it was asked for. */
-export class GatewayRefusal extends Error {
-  readonly isNotFound: boolean;
-
-  constructor(message: string, isNotFound: boolean) {
-    super(message);
-    this.isNotFound = isNotFound;
-  }
+  return JSON.parse(await readText(response));
 }
 
 /** Calls back with each entry of the log; with `isFollowed`, until the gateway ends. */
@@ -211,11 +182,7 @@ export async function readLog(
   onEntry: (entry: LogEntry) => void,
 ): Promise<void> {
   const query = new URLSearchParams(defined({ upstream, follow: isFollowed ? "1" : undefined }));
-  const response = await open(socket, "GET", `/logs?${query.toString()}`, undefined);
-  if (response.statusCode !== 200) {
-    const { error = "" } = JSON.parse(await readText(response)) as { error?: string };
-    throw new GatewayRefusal(error, response.statusCode === 404);
-  }
+  const response = await open(socket, "GET", `/logs?${query.toString()}`);
   let rest = "";
   try {
     for await (const chunk of response.setEncoding("utf8")) {
@@ -229,8 +196,9 @@ export async function readLog(
   }
 }
 
-function open(socket: string, method: string, path: string, timeoutMs: number | undefined): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
+/** Rejects with the error that the gateway sends. */
+async function open(socket: string, method: string, path: string, timeoutMs?: number): Promise<IncomingMessage> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const fail = (cause: unknown): void =>
       reject(new UnreachableError(`The gateway does not answer: ${errorMessage(cause)}`, { cause }));
     const request = httpRequest({ socketPath: socket, method, path, agent: false }, resolve);
@@ -241,4 +209,7 @@ function open(socket: string, method: string, path: string, timeoutMs: number | 
     }
     request.end();
   });
+  if (response.statusCode === 200) return response;
+  const { error } = JSON.parse(await readText(response)) as { error: string };
+  throw response.statusCode === 404 ? new NotFoundError(error) : new UnreachableError(error);
 }

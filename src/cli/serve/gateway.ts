@@ -229,7 +229,7 @@ export interface ReloadOptions {
   /** Reads the config. */
   readonly load: () => Promise<Config>;
   /** Throws if this gateway must not be served. */
-  readonly check: (next: Gateway) => void;
+  readonly check?: ((next: Gateway) => void) | undefined;
 }
 
 export class Reloader {

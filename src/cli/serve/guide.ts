@@ -3,6 +3,7 @@
 // the package or script that it runs, of a URL only the host.
 
 import { basename } from "node:path";
+import { describeCommand } from "../../chain/upstream/upstream.ts";
 import { CLIENTS } from "../../config/clients.ts";
 import { isHttpUrl } from "../../config/kinds.ts";
 import { UserError } from "../../core/errors.ts";
@@ -106,30 +107,17 @@ function clientTitles(): string {
   return CLIENTS.map(({ title }) => title).join(", ");
 }
 
-/** Programs that run a package or a script, which is their first argument but for these options and words. */
-const RUNNERS: ReadonlySet<string> = new Set([
-  "npx",
-  "bunx",
-  "uvx",
-  "pipx",
-  "node",
-  "bun",
-  "deno",
-  "python",
-  "python3",
-]);
-const BEFORE_PACKAGE: ReadonlySet<string> = new Set(["-y", "--yes", "-m", "run", "--"]);
+/** Words of runners before the package or script that they run. */
+const BEFORE_PACKAGE: ReadonlySet<unknown> = new Set(["-m", "run", "--"]);
 
 function describeEntry({ command, args, url }: ServerEntry): string {
   if (typeof url === "string") return URL.canParse(url) ? new URL(url).origin : "a URL";
   if (typeof command !== "string") return "no command";
   const words = Array.isArray(args) ? args.filter((word) => typeof word === "string") : [];
-  const [program = ""] = command.split(/\s+/);
-  const first = words.find((word) => !BEFORE_PACKAGE.has(word));
-  // After any other option there may be a secret.
-  const target = RUNNERS.has(basename(command)) && first?.startsWith("-") === false ? first : undefined;
-  const more = words.length > (target === undefined ? 0 : 1) ? ["..."] : [];
-  return oneLine(coverSecrets([basename(program), ...(target === undefined ? [] : [target]), ...more].join(" ")));
+  const program = basename(command.split(/\s+/)[0] ?? "");
+  const described = describeCommand({ command: program, args: words.filter((word) => !BEFORE_PACKAGE.has(word)) });
+  const more = words.length > (described === program ? 0 : 1) ? " ..." : "";
+  return oneLine(coverSecrets(`${described}${more}`));
 }
 
 interface NewServer {

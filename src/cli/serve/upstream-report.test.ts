@@ -28,22 +28,23 @@ const status = (state: UpstreamStatus["state"], more: Partial<UpstreamStatus> = 
 describe("a report", () => {
   it("prints each change once", () => {
     const report = new UpstreamReport(log(), true);
-    const problem = "npx exited with code 3; the end of its stderr:\nits last words";
+    const reason = "npx exited with code 3";
+    const crash = { problem: `${reason}; the end of its stderr:\nits last words`, reason };
     report.onState("notes", status("starting"));
     report.onState("notes", status("running", { pids: [7], revision: "R" }));
     report.onState("notes", status("running", { pids: [7], revision: "R", sessions: 2 }));
     report.onState("notes", status("running", { pids: [7, 9], sessions: 2 }));
     report.onState("notes", status("running", { pids: [7], sessions: 1 }));
-    report.onState("notes", status("restarting", { problem }));
-    report.onState("notes", status("restarting", { problem }));
+    report.onState("notes", status("restarting", crash));
+    report.onState("notes", status("restarting", crash));
     report.onState("notes", status("restarting", { problem: "another reason", cause: "start", restartInMs: 3_100 }));
     const known = { problem: "another reason" };
     report.onState("notes", status("starting", known));
     report.onState("notes", status("running", { pids: [8], ...known }));
     report.onState("notes", status("idle", known));
     report.onState("notes", status("running", known));
-    report.onState("notes", status("failed", { problem }));
-    report.onState("notes", status("closed", { problem }));
+    report.onState("notes", status("failed", crash));
+    report.onState("notes", status("closed", crash));
     expect(printed).toEqual([
       "notes started (pid 7, revision R)\n",
       "notes has 2 processes (pid 7, 9)\n",
@@ -109,8 +110,9 @@ describe("a report", () => {
   });
 
   it("leaves out the announcement of the stderr", () => {
-    const problem = "node exited with code 1; the end of its stderr:\nno key";
-    new UpstreamReport(log(), false).onState("notes", status("restarting", { problem }));
+    const reason = "node exited with code 1";
+    const problem = `${reason}; the end of its stderr:\nno key`;
+    new UpstreamReport(log(), false).onState("notes", status("restarting", { problem, reason }));
     expect(printed).toEqual(["notes crashed; restarts on next use: node exited with code 1\n"]);
   });
 

@@ -2,7 +2,6 @@
 // starts, crashes or stops, and the stderr of its program, with the name of the upstream before each line.
 
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
-import { reasonOf } from "../show/lists.ts";
 import { LineSplitter } from "../terminal/line-splitter.ts";
 import { paint, terminalWidth } from "../terminal/output.ts";
 import { formatTable, oneLine, truncate, widthOf } from "../terminal/text.ts";
@@ -47,9 +46,8 @@ export function upstreamTable(
   stream: NodeJS.WriteStream = process.stderr,
 ): string {
   const rows = Object.entries(upstreams).map(([name, status]) => {
-    const { state, target, problem, unlisted } = status;
-    const reason =
-      state === "running" ? unlisted && `${UNLISTED}: ${reasonOf(unlisted)}` : problem && reasonOf(problem);
+    const { state, target, problem, reason: failure = problem, unlisted } = status;
+    const reason = state === "running" ? unlisted && `${UNLISTED}: ${oneLine(unlisted)}` : failure && oneLine(failure);
     const separator = state === "running" ? "; " : ": ";
     return { name: oneLine(name), target: oneLine(target), state: describeState(status), reason, separator };
   });
@@ -187,7 +185,7 @@ export class UpstreamReport {
       unlisted,
     });
     if (unlisted !== undefined && unlisted !== last.unlisted) {
-      const details = `: ${reasonOf(unlisted)}`;
+      const details = `: ${oneLine(unlisted)}`;
       this.#write(upstream, { level: "warning", change: UNLISTED, color: "yellow", details });
     }
     const hasMore = state === "running" && last.processes > 0 && processes > last.processes;
@@ -209,7 +207,7 @@ export class UpstreamReport {
     isNews: boolean,
   ): Description | undefined {
     const { state, pids, revision, restartInMs, cause, problem = "the process ended" } = status;
-    const reason = reasonOf(problem);
+    const reason = oneLine(status.reason ?? problem);
     const change = failureOf(cause);
     if (state === "restarting") {
       const details = `; ${nextTry(cause, restartInMs)}: ${reason}`;

@@ -33,7 +33,7 @@ export interface Check {
   readonly exit?: number;
 }
 
-type Result = Omit<Check, "subject">;
+export type Result = Omit<Check, "subject">;
 
 export interface ServerCheckOptions {
   readonly timeoutMs: number;
@@ -92,15 +92,15 @@ function hidden({ message, hint, ...rest }: Result, { hide }: ServerCheckOptions
   return { ...rest, message: hide(message), ...(hint !== undefined && { hint: hide(hint) }) };
 }
 
-const ok = (check: string, message: string): Result => ({ check, status: "ok", message });
-const warning = (check: string, message: string, hint: string): Result => ({ check, status: "warning", message, hint });
-const failed = (check: string, message: string, hint: string, exit: number = EXIT.unreachable): Result => ({
-  check,
-  status: "failed",
-  message,
-  hint,
-  exit,
-});
+export const ok = (check: string, message: string): Result => ({ check, status: "ok", message });
+
+export function warning(check: string, message: string, hint: string): Result {
+  return { check, status: "warning", message, hint };
+}
+
+export function failed(check: string, message: string, hint: string, exit: number = EXIT.unreachable): Result {
+  return { check, status: "failed", message, hint, exit };
+}
 
 function isUrl(target: Target): target is URL | string {
   return typeof target === "string" || target instanceof URL;
@@ -300,25 +300,19 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
       : "check the path of the URL, such as /mcp; `catenary tools URL --verbose` shows more";
     return [failed("http", message, hint, exit)];
   }
+  const written = noise.length === 0 ? [] : [checkNoise(noise)];
   if (kind === "closed" || kind === "spawn") {
     const [, hint] = STDERR_HINTS.find(([pattern]) => pattern.test(message)) ?? [];
     const general = "start the command by itself in a terminal and see what it says";
-    const written = noise.length === 0 ? [] : [checkNoise(noise)];
     return [...written, failed("start", message, hint ?? general, exit)];
   }
-  const [first] = noise;
-  const hasOther = first !== undefined;
-  const begun = hasOther ? checkNoise(noise) : undefined;
-  const hint = hasOther
-    ? "it writes to stdout what is not a message: check that it serves MCP on stdio, perhaps with an option such as --stdio"
-    : kind === "timeout"
-      ? "it may still be installing: try again with --timeout 300; or it does not serve MCP on stdio"
-      : "check that it is an MCP server, and its version";
-  return [
-    ok("start", "runs"),
-    ...(begun === undefined ? [] : [begun]),
-    failed("initialize", withoutOutput(error, message), hint, exit),
-  ];
+  const hint =
+    written.length > 0
+      ? "it writes to stdout what is not a message: check that it serves MCP on stdio, perhaps with an option such as --stdio"
+      : kind === "timeout"
+        ? "it may still be installing: try again with --timeout 300; or it does not serve MCP on stdio"
+        : "check that it is an MCP server, and its version";
+  return [ok("start", "runs"), ...written, failed("initialize", withoutOutput(error, message), hint, exit)];
 }
 
 // Finds the patterns of a config that match no tool, for `catenary doctor`, which lists the tools anyway: what the entries

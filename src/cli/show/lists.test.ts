@@ -147,7 +147,7 @@ describe("prompts", () => {
 const KEY = "catenary/unavailable";
 const NOTES = {
   upstream: "notes",
-  message: "The server notes failed: node exited with code 1; the end of its stderr:\nno key",
+  message: "The server notes failed:\nnode exited with code 1",
 };
 
 it("missing upstreams are noted in a line, and kept for programs", () => {

@@ -6,7 +6,8 @@ import type { CodeSettings } from "../../config/live.ts";
 import { isObject } from "../../core/values.ts";
 import { UNAVAILABLE, type Unavailable, UPSTREAM } from "../../protocol/lists.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
-import { argumentTable, promptProperties, readProperties, signature, withKey } from "../target/arguments.ts";
+import { withKey } from "../command.ts";
+import { argumentTable, promptProperties, readProperties, signature } from "../target/properties.ts";
 import { paint, terminalWidth } from "../terminal/output.ts";
 import { oneLine, pad, sanitize, sanitizeJson, truncate, widthOf } from "../terminal/text.ts";
 
@@ -212,18 +213,12 @@ export function findMissingUpstreams(...lists: readonly ListResult[]): Unavailab
 }
 
 export function noteMissingUpstreams(missing: readonly Unavailable[], note: (text: string) => void): void {
-  for (const { upstream, message } of missing) note(`Not listed: ${oneLine(upstream)} (${reasonOf(message)})`);
+  for (const { upstream, message } of missing) note(`Not listed: ${oneLine(upstream)} (${oneLine(message)})`);
 }
 
 /** The metadata for --json. */
 export function missingUpstreamsMeta(missing: readonly Unavailable[]): ListResult {
   return missing.length === 0 ? {} : { _meta: { [UNAVAILABLE]: missing } };
-}
-
-/** The reason of a failure on one line, without the quoted output of a program. */
-export function reasonOf(text: string): string {
-  const [own = ""] = text.split(/(?:; |\n)(?:the end of its stderr|its stdout has lines that are not messages):\n/, 1);
-  return oneLine(own);
 }
 
 // What `catenary tools TARGET --code` shows: the tools that a model would see in code mode, and what their definitions

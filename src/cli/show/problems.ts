@@ -9,8 +9,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { SpawnError } from "../../process/program.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { EXIT, NotFoundError } from "../command.ts";
-import { withKey } from "../target/arguments.ts";
+import { EXIT, NotFoundError, withKey } from "../command.ts";
 
 type Screen = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
 

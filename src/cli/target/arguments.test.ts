@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NotFoundError, UsageError } from "../command.ts";
-import { notFound, readArguments, withKey } from "./arguments.ts";
+import { withKey } from "../command.ts";
+import { notFound, readArguments } from "./arguments.ts";
 
 let folder = "";
 beforeAll(() => {

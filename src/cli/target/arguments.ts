@@ -5,10 +5,19 @@
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { nearest } from "../../core/options.ts";
-import { defined, errorMessage, isObject } from "../../core/values.ts";
-import type { Prompt, PromptArgument, Tool } from "../../protocol/model/index.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import type { Prompt, Tool } from "../../protocol/model/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { formatTable, oneLine, parseNumber } from "../terminal/text.ts";
+import { oneLine, parseNumber } from "../terminal/text.ts";
+import {
+  ANYTHING,
+  argumentTable,
+  describeValue,
+  promptProperties,
+  type Property,
+  readProperties,
+  type ValueShape,
+} from "./properties.ts";
 
 export interface Argument {
   readonly key: string;
@@ -128,15 +137,6 @@ export function promptArguments(prompt: Prompt, given: readonly Argument[]): Rea
   return Object.fromEntries(args);
 }
 
-export function promptProperties(prompt: Prompt): Property[] {
-  return withKey<PromptArgument>(prompt.arguments, "name").map(({ name, required, description }) => ({
-    name,
-    required: required === true,
-    shape: { types: new Set(["string"] as const) },
-    ...(typeof description === "string" && { description }),
-  }));
-}
-
 function withNearest(name: string, properties: readonly Property[]): string {
   const [near] = nearest(
     name,
@@ -153,26 +153,6 @@ function checkRequired(name: string, properties: readonly Property[], args: Read
   const others = [...args.keys()].filter((key) => !known.includes(key)).map((key) => withNearest(key, properties));
   const also = others.length === 0 ? "" : `, and does not declare ${others.join(", ")}`;
   throw new UsageError(`${name} needs ${missing.join(", ")}${also}\nArguments of ${name}:\n${table}`);
-}
-
-/** One line per argument: name, type and description. */
-export function argumentTable(properties: readonly Property[]): string {
-  const rows = properties.map(({ name, required, shape, description = "", default: value }) => {
-    const need = required ? "required" : value === undefined ? "" : `default ${JSON.stringify(value)}`;
-    const details = [oneLine(need), oneLine(description)].filter(Boolean).join("; ");
-    return [oneLine(name), oneLine(describeShape(shape)), details];
-  });
-  return formatTable(rows, { indent: 2 });
-}
-
-/** How to write the arguments: `text=string [count=integer]`. */
-export function signature(properties: readonly Property[]): string {
-  const words = properties.map(({ name, required, shape }) => {
-    const isJson = shape.types.size === 1 && shape.types.has("object");
-    const word = `${name}${isJson ? ":" : ""}=${describeShape(shape)}`;
-    return required ? word : `[${word}]`;
-  });
-  return oneLine(words.join(" "));
 }
 
 function isList({ types }: ValueShape): boolean {
@@ -224,12 +204,6 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-/** The items whose value under this key is a string. A list from a server may contain anything. */
-export function withKey<T>(list: unknown, key: keyof T & string): T[] {
-  if (!Array.isArray(list)) return [];
-  return list.filter((one: unknown): one is T => isObject(one) && typeof one[key] === "string");
-}
-
 /** A name is suggested if it differs by at most one typo per 3 characters (rounded up), and by at most 3 in total. */
 const TYPO_LENGTH = 3;
 const MAX_LISTED_NAMES = 12;
@@ -252,158 +226,4 @@ export function notFound(kind: string, name: string, names: readonly string[]): 
 function listNames(names: readonly string[]): string {
   const rest = names.length > MAX_LISTED_NAMES ? ` and ${names.length - MAX_LISTED_NAMES} more` : "";
   return `${names.slice(0, MAX_LISTED_NAMES).map(oneLine).join(", ")}${rest}`;
-}
-
-// Reads from a JSON Schema what the command line needs: the types that a property may have, and a short description of
-// them. Follows local references, allOf, anyOf and oneOf. Anything else counts as "any", since the server validates.
-
-export type JsonType = "string" | "number" | "integer" | "boolean" | "null" | "array" | "object";
-
-type Schema = { readonly [key: string]: unknown };
-
-export interface ValueShape {
-  /** Empty: any type. */
-  readonly types: ReadonlySet<JsonType>;
-  /** The allowed values. */
-  readonly values?: readonly unknown[];
-  /** The items of an array. */
-  readonly items?: ValueShape;
-}
-
-export interface Property {
-  readonly name: string;
-  readonly required: boolean;
-  readonly shape: ValueShape;
-  readonly description?: string;
-  readonly default?: unknown;
-}
-
-interface Members {
-  /** The schemas of each property, one or more. */
-  readonly properties: ReadonlyMap<string, readonly unknown[]>;
-  readonly required: ReadonlySet<unknown>;
-}
-
-const ANYTHING: ValueShape = { types: new Set() };
-const TYPES: ReadonlySet<unknown> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
-/** References may be circular. */
-const MAX_DEPTH = 8;
-/** Circular references may branch, so a depth limit alone is not enough. */
-const MAX_STEPS = 5_000;
-
-/** The properties of an object schema; the schema comes from a server and may be anything. */
-export function readProperties(schema: unknown): Property[] {
-  const walk = new SchemaWalk(schema);
-  const { properties, required } = walk.members(schema);
-  const unnamed = [...required].filter((name) => typeof name === "string" && !properties.has(name)) as string[];
-  return [...properties.keys(), ...unnamed].map((name) => {
-    const found = properties.get(name) ?? [];
-    // If several parts of the schema declare the property, any of the declarations may apply.
-    const written = found.length > 1 ? { anyOf: found } : found[0];
-    // What stands beside a reference counts more than what it refers to.
-    const { description, default: value } = { ...walk.resolve(written), ...(isObject(written) && written) };
-    return {
-      name,
-      required: required.has(name),
-      shape: walk.shape(written),
-      ...(typeof description === "string" && { description }),
-      ...(value !== undefined && { default: value }),
-    };
-  });
-}
-
-class SchemaWalk {
-  readonly #root: unknown;
-  #stepsLeft = MAX_STEPS;
-
-  constructor(root: unknown) {
-    this.#root = root;
-  }
-
-  /** Follows local references. Returns an empty schema for anything else, and at a limit. */
-  resolve(written: unknown, depth = 0): Schema {
-    this.#stepsLeft -= 1;
-    if (this.#stepsLeft < 0 || depth > MAX_DEPTH || !isObject(written)) return {};
-    const { $ref } = written;
-    if (typeof $ref !== "string") return written;
-    return $ref.startsWith("#/") ? this.resolve(lookUp($ref.slice(2).split("/"), this.#root), depth + 1) : {};
-  }
-
-  /** For anyOf and oneOf, a property is required only if every alternative requires it. */
-  members(written: unknown, depth = 0): Members {
-    const schema = this.resolve(written, depth);
-    const below = (part: unknown): Members => this.members(part, depth + 1);
-    const parts = listOf(schema["allOf"]).map(below);
-    const choices = listOf(schema["anyOf"] ?? schema["oneOf"]).map(below);
-    const own = Object.entries(isObject(schema["properties"]) ? schema["properties"] : {});
-    const properties = new Map<string, unknown[]>(own.map(([name, property]) => [name, [property]]));
-    for (const part of [...parts, ...choices]) {
-      for (const [name, found] of part.properties) {
-        const all = properties.get(name);
-        if (all === undefined) properties.set(name, [...found]);
-        else all.push(...found);
-      }
-    }
-    const inEach = [...(choices[0]?.required ?? [])].filter((name) => choices.every((one) => one.required.has(name)));
-    const inParts = parts.flatMap(({ required }) => [...required]);
-    return { properties, required: new Set([...listOf(schema["required"]), ...inParts, ...inEach]) };
-  }
-
-  shape(written: unknown, depth = 0): ValueShape {
-    const schema = this.resolve(written, depth);
-    const below = (part: unknown): ValueShape => this.shape(part, depth + 1);
-    if ("const" in schema) return enumShape([schema["const"]]);
-    if (Array.isArray(schema["enum"])) return enumShape(schema["enum"]);
-    const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
-    if (choices.length > 0) return unionShape(choices.map(below));
-    const types = new Set([schema["type"]].flat().filter((type): type is JsonType => TYPES.has(type)));
-    if (types.has("array")) return { types, items: below(schema["items"]) };
-    // Schema generators often wrap a single $ref in allOf to add a description to it.
-    const parts = types.size > 0 ? [{ types }] : listOf(schema["allOf"]).map(below);
-    return parts.find((part) => part.types.size > 0) ?? ANYTHING;
-  }
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function lookUp(path: readonly string[], root: unknown): unknown {
-  return path.reduce((value, part) => {
-    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
-  }, root);
-}
-
-function enumShape(values: readonly unknown[]): ValueShape {
-  return { types: new Set(values.map(typeOfValue)), values };
-}
-
-function unionShape(shapes: readonly ValueShape[]): ValueShape {
-  if (shapes.some(({ types }) => types.size === 0)) return ANYTHING;
-  const types = new Set(shapes.flatMap((shape) => [...shape.types]));
-  const isEnum = shapes.every((shape) => shape.values !== undefined);
-  const values = isEnum ? [...new Set(shapes.flatMap((shape) => shape.values ?? []))] : undefined;
-  const [item, second] = shapes.flatMap((shape) => shape.items ?? []);
-  // If several alternatives are arrays, an item may be anything.
-  return { types, ...defined({ values, items: second === undefined ? item : ANYTHING }) };
-}
-
-function typeOfValue(value: unknown): JsonType {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "array";
-  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
-  return typeof value as JsonType;
-}
-
-/** A short description of a shape: `integer`, `fast|slow`, `string ...`. */
-function describeShape({ types, values, items }: ValueShape): string {
-  if (values !== undefined) return values.map(describeValue).join("|");
-  const known = [...types].filter((type) => type !== "null");
-  if (known.length === 0) return types.has("null") ? "null" : "any";
-  return known.length === 1 && known[0] === "array" ? `${describeShape(items ?? ANYTHING)} ...` : known.join("|");
-}
-
-function describeValue(value: unknown): string {
-  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }

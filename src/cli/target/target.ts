@@ -13,7 +13,7 @@ import { defined, errorMessage } from "../../core/values.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { command, type Command, unexpectedArguments, usageText } from "../define.ts";
+import { command, type Command } from "../define.ts";
 import { firstGiven, flag, oneOf, onlyFor, parseFlags, seconds, section } from "../flags.ts";
 import type { Flag, Flags, FlagValues } from "../flags.ts";
 
@@ -136,21 +136,16 @@ export function targetCommand<const F extends Flags>(declared: {
   readonly needs?: string;
   readonly run: (line: TargetLine<F>) => Promise<number>;
 }): Command {
-  const { name, about, flags, words: limit = 0, needs, run } = declared;
+  const { name, about, flags } = declared;
   const rest = `${declared.usage === undefined ? "" : `${declared.usage} `}[OPTIONS]`;
-  const usage = `TARGET ${rest}\n${rest} -- COMMAND ARGS...`;
-  return command({
-    ...{ name, usage, about: `${about}\n\n${TARGET_ABOUT}`, flags: { ...flags, ...TARGET_FLAGS } },
-    ...{ notes: TARGET_NOTES, exits: TARGET_EXITS },
-    runArguments: async (args) => {
-      const line = parseTargetLine(name, args, flags, usageText(name, usage));
-      const { words } = line;
-      if (words.length === 0 && needs !== undefined) {
-        throw new UsageError(`${name} needs ${needs}\n\n${usageText(name, usage)}`);
-      }
-      if (words.length > limit) throw unexpectedArguments(name, words.slice(limit), usageText(name, usage));
-      return run(line);
-    },
+  return command<F & typeof TARGET_FLAGS, TargetLine<F>>({
+    ...declared,
+    usage: `TARGET ${rest}\n${rest} -- COMMAND ARGS...`,
+    about: `${about}\n\n${TARGET_ABOUT}`,
+    flags: { ...flags, ...TARGET_FLAGS },
+    notes: TARGET_NOTES,
+    exits: TARGET_EXITS,
+    parse: (args, usage) => parseTargetLine(name, args, flags, usage),
   });
 }
 

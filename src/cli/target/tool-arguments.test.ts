@@ -3,14 +3,8 @@
 import { describe, expect, it } from "vitest";
 import type { Tool } from "../../protocol/model/index.ts";
 import { UsageError } from "../command.ts";
-import {
-  argumentTable,
-  promptArguments,
-  signature,
-  toolArguments,
-  type Argument,
-  readProperties,
-} from "./arguments.ts";
+import { promptArguments, toolArguments, type Argument } from "./arguments.ts";
+import { argumentTable, readProperties, signature } from "./properties.ts";
 
 const tool = (properties: Record<string, unknown>, more: Record<string, unknown> = {}): Tool => ({
   name: "try",
