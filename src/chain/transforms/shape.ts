@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import { unref } from "../../core/async.ts";
 import { copyContext } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
+import { firstChars, lastChars } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { count, func, ms, type OptionsOf } from "../../core/fields.ts";
 import { jsonLength } from "../../protocol/lists.ts";
@@ -248,7 +249,7 @@ function shorten(result: Result, maxChars: number, kept: KeptResults, caller: Ca
 async function summaryOf(summarize: () => string | Promise<string>, maxChars: number): Promise<string | undefined> {
   try {
     const summary: unknown = await summarize();
-    return typeof summary === "string" ? slice(summary, 0, maxChars) : undefined;
+    return typeof summary === "string" ? firstChars(summary, maxChars) : undefined;
   } catch {
     return undefined;
   }
@@ -286,9 +287,8 @@ function cutBlocks(
     at += text.length;
     breaks += 1;
     if (at <= headEnd || from >= tailStart) return [block];
-    const head = slice(text, 0, Math.max(0, headEnd - from));
-    const tailAt = Math.max(0, tailStart - from);
-    const tail = text.slice(isInside(text, tailAt) ? tailAt + 1 : tailAt);
+    const head = firstChars(text, Math.max(0, headEnd - from));
+    const tail = lastChars(text, Math.min(text.length, at - tailStart));
     const between = hasNotice ? "" : notice(tailStart - headEnd, headEnd + breaks);
     hasNotice = true;
     const left = `${head}${between}${tail}`;
@@ -296,18 +296,9 @@ function cutBlocks(
   });
 }
 
-/** Never cuts a character in two. Slices that meet have all characters together. */
-function slice(text: string, from: number, to: number): string {
-  return text.slice(boundary(text, from), boundary(text, to));
-}
-
-/** The place itself, or the beginning of the character that it is inside of. */
+/** The place itself, or the beginning of the character that it is inside of. Slices that meet have all characters. */
 function boundary(text: string, at: number): number {
-  return isInside(text, at) ? at - 1 : at;
-}
-
-function isInside(text: string, at: number): boolean {
-  return at > 0 && at < text.length && /[\uDC00-\uDFFF]/.test(text.charAt(at));
+  return at > 0 && at < text.length && /[\uDC00-\uDFFF]/.test(text.charAt(at)) ? at - 1 : at;
 }
 
 const STEPS = [
@@ -328,7 +319,7 @@ function shortenJson(value: unknown, maxChars: number): unknown {
 }
 
 function limitJson(value: unknown, chars: number, items: number): unknown {
-  if (typeof value === "string") return value.length > chars ? `${slice(value, 0, chars)}…` : value;
+  if (typeof value === "string") return value.length > chars ? `${firstChars(value, chars)}…` : value;
   if (Array.isArray(value)) return value.slice(0, items).map((item) => limitJson(item, chars, items));
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, limitJson(field, chars, items)]));
@@ -343,7 +334,8 @@ interface KeptResult {
   readonly text: string;
   readonly mimeType: string;
   readonly bytes: number;
-  readonly until: number;
+  /** Forgets it. */
+  readonly timer: NodeJS.Timeout;
 }
 
 /** Whole results by id, the oldest first. */
@@ -352,7 +344,6 @@ class KeptResults {
   readonly #keepBytes: number;
   readonly #results = new Map<string, KeptResult>();
   #bytes = 0;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(keepMs: number, keepBytes: number) {
     this.#keepMs = keepMs;
@@ -365,15 +356,15 @@ class KeptResults {
     const bytes = 2 * text.length;
     if (bytes > this.#keepBytes) return undefined;
     const id = randomBytes(16).toString("base64url");
-    this.#results.set(id, { owner: ownerOf(caller), text, mimeType, bytes, until: performance.now() + this.#keepMs });
+    const timer = unref(setTimeout(() => this.#delete(id), this.#keepMs));
+    this.#results.set(id, { owner: ownerOf(caller), text, mimeType, bytes, timer });
     this.#bytes += bytes;
-    this.#sweep();
+    while (this.#bytes > this.#keepBytes || this.#results.size > MAX_KEPT) this.#delete(this.#oldestOfGreediest());
     return this.#results.has(id) ? id : undefined;
   }
 
   /** Undefined also for a result of another caller, who must not learn that there is one. */
   find(id: string, caller: Caller): KeptResult | undefined {
-    this.#sweep();
     const found = this.#results.get(id);
     return found?.owner === ownerOf(caller) ? found : undefined;
   }
@@ -390,46 +381,26 @@ class KeptResults {
       return given === null || !/^\d+$/.test(given) ? usual : Math.min(Number(given), text.length);
     };
     const from = limit("from", 0);
-    const part = slice(text, from, Math.max(from, limit("to", text.length)));
+    const part = text.slice(boundary(text, from), boundary(text, Math.max(from, limit("to", text.length))));
     return { resultType: "complete", contents: [{ uri, mimeType, text: part }], ttlMs: 0, cacheScope: "private" };
   }
 
   clear(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#results.clear();
-    this.#bytes = 0;
+    for (const id of this.#results.keys()) this.#delete(id);
   }
 
-  /** Drops what is too old, and if there is too much, the oldest of the caller that has most. */
-  #sweep(): void {
-    const now = performance.now();
-    for (const [id, { until }] of this.#results) {
-      if (until > now) break;
-      this.#delete(id);
-    }
-    while (this.#bytes > this.#keepBytes || this.#results.size > MAX_KEPT) {
-      const greediest = this.#greediest();
-      for (const [id, { owner }] of this.#results) {
-        if (owner !== greediest) continue;
-        this.#delete(id);
-        break;
-      }
-    }
-    clearTimeout(this.#timer);
-    const [oldest] = this.#results.values();
-    this.#timer = oldest && unref(setTimeout(() => this.#sweep(), oldest.until - now));
-  }
-
-  /** Whose results have the most bytes. */
-  #greediest(): string | undefined {
+  /** Of the caller whose results have the most bytes. */
+  #oldestOfGreediest(): string {
     const sums = new Map<string, number>();
     for (const { owner, bytes } of this.#results.values()) sums.set(owner, (sums.get(owner) ?? 0) + bytes);
-    return [...sums].toSorted(([, one], [, other]) => other - one)[0]?.[0];
+    const [greediest] = [...sums].toSorted(([, one], [, other]) => other - one)[0] ?? [];
+    return [...this.#results].find(([, { owner }]) => owner === greediest)?.[0] ?? "";
   }
 
   #delete(id: string): void {
-    this.#bytes -= this.#results.get(id)?.bytes ?? 0;
+    const { bytes = 0, timer } = this.#results.get(id) ?? {};
+    clearTimeout(timer);
+    this.#bytes -= bytes;
     this.#results.delete(id);
   }
 }
