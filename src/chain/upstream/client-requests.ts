@@ -3,12 +3,8 @@
 // belongs, calls whose callers can be asked run one after another, so that it can only belong to the running call.
 
 import { deferred, ignoreRejection, onAbort, unref, withTimeout } from "../../core/async.ts";
-import { BoundedMap } from "../../core/collections.ts";
-import type { AskOptions, Caller, Context, Request, Result } from "../../core/handler.ts";
-import { digest } from "../../core/seal.ts";
-import { isObject } from "../../core/values.ts";
-import { invalidParams, McpError } from "../../protocol/errors.ts";
-import type { Share } from "./options.ts";
+import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
 
 /** How long a request waits for a caller that can answer. */
 const STRAY_REQUEST_TIMEOUT_MS = 10_000;
@@ -187,109 +183,5 @@ export class AskableCallQueue {
     this.#waiting.add(waiting);
     const forget = onAbort(signal, () => leave(signal.reason));
     await turn.promise.finally(forget);
-  }
-}
-
-// Decides, before a call, which callers share a session with an upstream (for a command: a process). An upstream that
-// never asks its clients anything has one session for all callers of one principal, whatever their style and
-// capabilities. One that has been seen to ask (elicitation, sampling, roots) has a session for each client that can be
-// asked, so that a request never reaches another client. The option `share` overrides this.
-// Also records which principals were given a task id or a `requestState`, so that no other principal can use it.
-
-/** Identifies the session that a caller uses. */
-export interface SessionKey {
-  /** The same for all callers that share the session, and for no others. */
-  readonly key: string;
-  /** Whether the session belongs to one client, and ends with it. */
-  readonly isOwn: boolean;
-}
-
-/** `asks`: whether the upstream has been seen to ask. `share` is not "per-request", which has no shared sessions. */
-export function sessionKeyFor(share: Share | undefined, caller: Caller, asks: boolean): SessionKey {
-  if (share === "shared") return { key: "", isOwn: false };
-  const { style, principal, canBeAsked } = caller;
-  const hasOwn =
-    style === "session" && (share === "per-session" || (share === "per-caller" && principal === undefined));
-  const isOwn = hasOwn || (asks && canBeAsked);
-  // The principal comes last and may contain anything; keys of callers contain a line break only before it.
-  const owner = principal === undefined ? "" : `\n${principal}`;
-  return { key: isOwn ? `own ${caller.key}\n${owner}` : `all${owner}`, isOwn };
-}
-
-/** What a session declares that several clients share. */
-export const ALL_REQUESTS: Caller["capabilities"] = {
-  elicitation: { form: {}, url: {} },
-  sampling: { tools: {}, context: {} },
-  roots: {},
-};
-
-/**
- * The capabilities to declare to the upstream. A shared session declares all requests, and a request that the caller
- * cannot answer is refused. If the upstream is known to ask, only callers that cannot be asked share a session.
- */
-export function declaredCapabilities(
-  share: Share | undefined,
-  { capabilities }: Caller,
-  { isOwn, asks }: { readonly isOwn: boolean; readonly asks: boolean },
-): Caller["capabilities"] {
-  if (isOwn) return capabilities;
-  const { elicitation: _elicitation, sampling: _sampling, roots: _roots, ...others } = capabilities;
-  return asks && share !== "shared" ? others : { ...others, ...ALL_REQUESTS };
-}
-
-const MAX_OWNED = 10_000;
-/** A value that more principals were given is a constant of the upstream, and is not checked. */
-const MAX_OWNERS = 1_000;
-
-/**
- * Records which principals were given each task id and requestState. The upstream cannot check this, since all our
- * callers are one client to it. Any other principal gets the same error as for a value that does not exist. Two
- * principals may be given the same value, since each may have a process of its own. Stores only digests, and a limited
- * number: a value that is no longer recorded goes to the upstream, and is only protected by being hard to guess.
- */
-export class Ownership {
-  /** The principals (empty for callers without one) by the digest of what they were given. */
-  readonly #owners = new BoundedMap<string, Set<string>>(MAX_OWNED);
-
-  /** Records what the result gives to the caller. */
-  record({ method }: Request, { resultType, taskId, requestState }: Result, { principal = "" }: Caller): void {
-    if (resultType === "task" && method === "tools/call") this.#record("task", taskId, principal);
-    if (resultType === "input_required") this.#record("state", requestState, principal);
-  }
-
-  /** Throws if the request uses what only others were given. Returns the request without others' tasks. */
-  check(request: Request, { principal = "" }: Caller): Request {
-    const { method, params } = request;
-    if (this.#isForeign("state", params["requestState"], principal)) {
-      throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
-    }
-    const { taskId } = params;
-    if (method.startsWith("tasks/") && this.#isForeign("task", taskId, principal)) {
-      throw invalidParams("Unknown task: it does not exist, or no longer exists", { taskId });
-    }
-    return method === "subscriptions/listen" ? this.#withoutForeignTasks(request, principal) : request;
-  }
-
-  #withoutForeignTasks(request: Request, principal: string): Request {
-    const { notifications } = request.params;
-    const ids = isObject(notifications) ? notifications["taskIds"] : undefined;
-    if (!isObject(notifications) || !Array.isArray(ids)) return request;
-    const taskIds = (ids as readonly unknown[]).filter((id) => !this.#isForeign("task", id, principal));
-    if (taskIds.length === ids.length) return request;
-    return { ...request, params: { ...request.params, notifications: { ...notifications, taskIds } } };
-  }
-
-  #isForeign(kind: string, value: unknown, principal: string): boolean {
-    if (typeof value !== "string" || this.#owners.size === 0) return false;
-    const owners = this.#owners.get(digest([kind, value]));
-    return owners !== undefined && owners.size <= MAX_OWNERS && !owners.has(principal);
-  }
-
-  #record(kind: string, value: unknown, principal: string): void {
-    if (typeof value !== "string") return;
-    const key = digest([kind, value]);
-    const owners = this.#owners.get(key);
-    if (owners === undefined) this.#owners.set(key, new Set([principal]));
-    else if (owners.size <= MAX_OWNERS) owners.add(principal);
   }
 }

@@ -10,8 +10,8 @@ import { defined } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
 import { backgroundContext } from "../router/pages.ts";
-import { CatalogueFile, readCatalogue } from "./catalogue.ts";
-import { ALL_REQUESTS } from "./client-requests.ts";
+import { ListsFile, readStoredLists } from "./stored-lists.ts";
+import { ALL_REQUESTS } from "./sharing.ts";
 import { forwardedHeaders, isCommand, isTransport, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
 import { UpstreamPool } from "./pool.ts";
 import { RestartPolicy } from "./recovery.ts";
@@ -82,17 +82,17 @@ export function createPool(
     forwardHeaders: options.forwardHeaders,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
-    catalogueFile: (principal) => catalogueFileFor(target, options, principal),
+    listsFile: (principal) => listsFileFor(target, options, principal),
   });
 }
 
 /** Undefined if nothing is stored. */
-function catalogueFileFor(
+function listsFileFor(
   target: Exclude<UpstreamTarget, Handler>,
   { remember, revision }: UpstreamOptions,
   principal?: string,
-): CatalogueFile | undefined {
-  return isCommand(target) && remember !== false ? new CatalogueFile([target, revision], principal) : undefined;
+): ListsFile | undefined {
+  return isCommand(target) && remember !== false ? new ListsFile([target, revision], principal) : undefined;
 }
 
 /**
@@ -100,13 +100,13 @@ function catalogueFileFor(
  * it from the start. `target` is the command as `commandWith` makes it, and the connection declares ALL_REQUESTS.
  */
 export async function rememberLists(target: Command, options: UpstreamOptions, handler: Handler): Promise<void> {
-  const file = catalogueFileFor(target, options);
+  const file = listsFileFor(target, options);
   if (file === undefined) return;
   const caller = { ...INTERNAL_CALLER, capabilities: ALL_REQUESTS };
   const context = backgroundContext({ revision: NEWEST.name, caller });
   const discovered = await handler({ method: "server/discover", params: {} }, context);
-  const catalogue = await readCatalogue(handler, discovered, context);
-  await (catalogue === undefined ? file.delete() : file.write(catalogue));
+  const lists = await readStoredLists(handler, discovered, context);
+  await (lists === undefined ? file.delete() : file.write(lists));
 }
 
 /**

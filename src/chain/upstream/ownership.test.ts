@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
-import { Ownership } from "./client-requests.ts";
+import { Ownership } from "./ownership.ts";
 
 const TASK: Result = { resultType: "task", taskId: "t1" };
 const INPUT_REQUIRED: Result = { resultType: "input_required", inputRequests: {}, requestState: "s1" };

@@ -1,4 +1,4 @@
-// Manages all sessions with one upstream: those that callers share (client-requests.ts), or one for each request with
+// Manages all sessions with one upstream: those that callers share (sharing.ts), or one for each request with
 // `share: "per-request"`. A session that belongs to one client ends with it; the others end when they are idle. Limits
 // the number of sessions.
 
@@ -13,8 +13,10 @@ import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
-import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
-import { declaredCapabilities, Ownership, SESSION_BUSY, sessionKeyFor, type SessionKey } from "./client-requests.ts";
+import { ListsStore, type ListsFile } from "./stored-lists.ts";
+import { SESSION_BUSY } from "./client-requests.ts";
+import { Ownership } from "./ownership.ts";
+import { declaredCapabilities, sessionKeyFor, type SessionKey } from "./sharing.ts";
 import { forwardedHeaders, type Share, type UpstreamState, type UpstreamStatus } from "./options.ts";
 import { UpstreamSession, type UpstreamSettings } from "./session.ts";
 
@@ -35,7 +37,7 @@ export interface UpstreamPoolOptions extends UpstreamSettings {
   /** The most sessions at the same time. Default: MAX_ACTIVE. */
   readonly maxSessions?: number | undefined;
   /** The file for what is known of the upstream for one principal; undefined if nothing is stored. */
-  catalogueFile(principal: string | undefined): CatalogueFile | undefined;
+  listsFile(principal: string | undefined): ListsFile | undefined;
 }
 
 const MAX_ACTIVE = 100;
@@ -45,14 +47,14 @@ const MAX_IN_ALL = 10_000;
 const FREE_SESSION_TIMEOUT_MS = 60_000;
 /** A session is kept this long after its client has left, since requests sent before may still arrive. */
 const LEAVE_MS = 1_000;
-/** How many principals' catalogues are known at a time. */
+/** How many principals' lists are known at a time. */
 const MAX_STORES = 1_000;
 
 export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
   readonly #sessions = new Map<string, PooledSession>();
   /** By principal. */
-  readonly #stores = new BoundedMap<string | undefined, CatalogueStore>(MAX_STORES);
+  readonly #stores = new BoundedMap<string | undefined, ListsStore>(MAX_STORES);
   /** Sessions for one request each, also those that are closing. */
   readonly #perRequest = new Set<UpstreamSession>();
   readonly #slots: Semaphore;
@@ -97,7 +99,7 @@ export class UpstreamPool {
   }
 
   /** Keeps a subscription at the session of its caller, even if the caller gets a session of its own meanwhile. */
-  #listen(request: Request, context: Context, store: CatalogueStore | undefined): Promise<Result> {
+  #listen(request: Request, context: Context, store: ListsStore | undefined): Promise<Result> {
     const grant: Grant = { granted: undefined };
     const open = async (own: Context, move: () => void): Promise<Result> => {
       const session = this.#sessionFor(context, store);
@@ -158,13 +160,13 @@ export class UpstreamPool {
     }
   }
 
-  #storeFor({ principal: given }: Caller): CatalogueStore | undefined {
+  #storeFor({ principal: given }: Caller): ListsStore | undefined {
     const principal = this.#options.share === "shared" ? undefined : given;
     const known = this.#stores.get(principal);
     if (known !== undefined) return known;
-    const file = this.#options.catalogueFile(principal);
+    const file = this.#options.listsFile(principal);
     if (file === undefined) return undefined;
-    const store = new CatalogueStore(file);
+    const store = new ListsStore(file);
     this.#stores.set(principal, store);
     return store;
   }
@@ -183,7 +185,7 @@ export class UpstreamPool {
   }
 
   /** A call that would queue behind a parked call gets another session of the same kind. */
-  #sessionFor(context: Opener, store: CatalogueStore | undefined, method?: string): UpstreamSession {
+  #sessionFor(context: Opener, store: ListsStore | undefined, method?: string): UpstreamSession {
     const { caller } = context;
     const { key, isOwn } = this.#sessionKey(caller, this.#asks);
     const mayQueue = method !== undefined && caller.canBeAsked && INPUT_METHODS.has(method);
@@ -203,7 +205,7 @@ export class UpstreamPool {
     return { ...found, key: `${headers} ${found.key}` };
   }
 
-  #add(key: string, isOwn: boolean, context: Opener, store: CatalogueStore | undefined): UpstreamSession {
+  #add(key: string, isOwn: boolean, context: Opener, store: ListsStore | undefined): UpstreamSession {
     if (this.#closed) throw closed(this.#options.name);
     if (this.#sessions.size >= MAX_IN_ALL) this.#dropUnused();
     const { share } = this.#options;
@@ -214,7 +216,7 @@ export class UpstreamPool {
     const session: UpstreamSession = new UpstreamSession(this.#options, {
       client: { ...(isOwn ? caller : anyone), capabilities },
       isOwn,
-      // The catalogue is for callers of all revisions, so it is read in the newest one.
+      // The stored lists are for callers of all revisions, so they are read in the newest one.
       ...(isOwn && store === undefined && { revision }),
       store,
       asks: () => this.#asks,
@@ -232,7 +234,7 @@ export class UpstreamPool {
    * Called when the upstream has sent a request to its client. From now on, each client that can be asked gets a
    * session of its own. If only one client has called something in this session, the session becomes its own.
    */
-  #onAsked(session: UpstreamSession, store: CatalogueStore | undefined): void {
+  #onAsked(session: UpstreamSession, store: ListsStore | undefined): void {
     void store?.setAsks();
     if (this.#asks) return;
     this.#asks = true;

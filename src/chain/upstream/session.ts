@@ -1,5 +1,5 @@
-// A session with an upstream, used by one client or by all callers of a principal (client-requests.ts). While the
-// upstream does not run, lists are answered from the catalogue, and any other request starts it. A request from the
+// A session with an upstream, used by one client or by all callers of a principal (sharing.ts). While the
+// upstream does not run, lists are answered from the stored ones, and any other request starts it. A request from the
 // upstream reaches the call that it belongs to. Subscriptions stay open while the upstream stops, fails and
 // restarts; only those to resources or tasks start and restart it.
 
@@ -27,8 +27,9 @@ import {
   type Grant,
   type Reopens,
 } from "../../protocol/subscription.ts";
+import { LISTS_BY_METHOD } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
-import { answerFrom, CatalogueKeeper, grantedBy, type CatalogueOwner, type CatalogueStore } from "./catalogue.ts";
+import { answerFrom, ListsKeeper, grantedBy, type ListsOwner, type ListsStore } from "./stored-lists.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
 import type { RecoveryOptions } from "./recovery.ts";
 import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
@@ -41,8 +42,8 @@ export interface UpstreamSessionHost {
   readonly isOwn: boolean;
   /** The revision of the client that it belongs to, to be offered to the upstream. */
   readonly revision?: string;
-  /** Where its catalogue is stored; undefined if it has none. */
-  readonly store: CatalogueStore | undefined;
+  /** Where its lists are stored; undefined if they are not. */
+  readonly store: ListsStore | undefined;
   /** Whether the upstream has been seen to send requests to its clients. */
   asks(): boolean;
   /** Throws if too many sessions are open to start another. */
@@ -88,7 +89,7 @@ const MIN_PAUSE_MS = 1_000;
 /** The pause before another attempt if the upstream seems to run, but its connection is broken. */
 const BROKEN_PAUSE_MS = 100;
 
-export class UpstreamSession implements CatalogueOwner {
+export class UpstreamSession implements ListsOwner {
   readonly supervisor: Supervisor;
   /** Whether it belongs to one client. */
   isOwn: boolean;
@@ -101,7 +102,7 @@ export class UpstreamSession implements CatalogueOwner {
   readonly #subscriptions = new Set<Subscription>();
   /** Ids of the tasks that this session created, oldest first. */
   readonly #taskIds = new Set<unknown>();
-  readonly #catalogue: CatalogueKeeper | undefined;
+  readonly #lists: ListsKeeper | undefined;
   #client: Caller | "several" | undefined;
   /** Vendors' notifications that came before the first client with a session subscribed; undefined after that. */
   #early: Notification[] | undefined = [];
@@ -115,14 +116,14 @@ export class UpstreamSession implements CatalogueOwner {
     this.#settings = settings;
     this.#host = host;
     this.isOwn = host.isOwn;
-    this.#catalogue = host.store && new CatalogueKeeper(host.store, this);
+    this.#lists = host.store && new ListsKeeper(host.store, this);
     this.supervisor = new Supervisor({
       ...settings,
       idleMs: settings.idleMs ?? IDLE_MS,
       open: (signal) => settings.open(host, this.background(signal)),
       checkCapacity: () => host.checkCapacity?.(),
       isNeeded: () => this.#isNeeded(),
-      onStart: (opened) => this.#catalogue?.start(opened),
+      onStart: (opened) => this.#lists?.start(opened),
       onIdle: () => host.onIdle?.(),
     });
   }
@@ -135,12 +136,12 @@ export class UpstreamSession implements CatalogueOwner {
     const { method } = request;
     if (method === "subscriptions/listen") return this.#listen(request, context, grant ?? { granted: undefined });
     this.#calls += 1;
-    const isListing = IN_CATALOGUE.has(method);
+    const isListing = STORED_METHODS.has(method);
     if (isListing) this.#listing.add(context);
     try {
       if (isListing && this.supervisor.current === undefined) {
-        const catalogue = await this.#host.store?.known();
-        const answer = catalogue && answerFrom(catalogue, request);
+        const stored = await this.#host.store?.known();
+        const answer = stored && answerFrom(stored, request);
         if (answer !== undefined) return answer;
       }
       this.hasState ||= INPUT_METHODS.has(method);
@@ -148,7 +149,7 @@ export class UpstreamSession implements CatalogueOwner {
       const result = await this.supervisor.call(request, context, handlerFor);
       if (isListing) {
         this.supervisor.noteList(method);
-        this.#catalogue?.answered(request, result);
+        this.#lists?.answered(request, result);
       }
       const { resultType } = result;
       if (resultType !== undefined && resultType !== "complete") {
@@ -199,7 +200,7 @@ export class UpstreamSession implements CatalogueOwner {
     const { supervisor } = this;
     const { signal } = context;
     if (grant.granted === undefined && supervisor.current === undefined && !needsUpstream) {
-      await this.#grantFromCatalogue(request, context, grant);
+      await this.#grantFromStored(request, context, grant);
     }
     let opened: UpstreamConnection | undefined;
     const open = async (own: Context): Promise<Result> => {
@@ -221,10 +222,10 @@ export class UpstreamSession implements CatalogueOwner {
       if (pauseMs > 0) await supervisor.pause(pauseMs, signal).catch(() => undefined);
       return "now";
     };
-    // The catalogue reports changed lists, since it knows whether they differ from those that callers have seen.
+    // The keeper reports changed lists, since it knows whether they differ from those that callers have seen.
     const notify = (notification: Notification): void => {
-      const catalogue = LIST_CHANGES.has(notification.method) ? this.#catalogue : undefined;
-      if (catalogue?.reportsChanges === true) catalogue.changed();
+      const keeper = LIST_CHANGES.has(notification.method) ? this.#lists : undefined;
+      if (keeper?.reportsChanges === true) keeper.changed();
       else context.notify(notification);
     };
     try {
@@ -235,10 +236,10 @@ export class UpstreamSession implements CatalogueOwner {
     }
   }
 
-  async #grantFromCatalogue({ params }: Request, context: Context, grant: Grant): Promise<void> {
-    const catalogue = await this.#host.store?.known();
-    if (catalogue === undefined || context.signal.aborted) return;
-    grant.granted = grantedBy(catalogue, params["notifications"] as Json);
+  async #grantFromStored({ params }: Request, context: Context, grant: Grant): Promise<void> {
+    const stored = await this.#host.store?.known();
+    if (stored === undefined || context.signal.aborted) return;
+    grant.granted = grantedBy(stored, params["notifications"] as Json);
     context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: grant.granted } });
   }
 
@@ -254,7 +255,7 @@ export class UpstreamSession implements CatalogueOwner {
   }
 
   async close(budgetMs?: number): Promise<void> {
-    this.#catalogue?.close();
+    this.#lists?.close();
     await this.supervisor.close(budgetMs);
   }
 
@@ -368,11 +369,8 @@ export class UpstreamSession implements CatalogueOwner {
 
 const LIST_CHANGES: ReadonlySet<string> = new Set(LIST_CAPABILITIES.map(changedMethod));
 
-/** Methods that a catalogue can answer. */
-const IN_CATALOGUE: ReadonlySet<string> = new Set([
-  "server/discover",
-  ...Object.values(LISTS).map(({ method }) => method),
-]);
+/** Methods that stored lists can answer. */
+const STORED_METHODS: ReadonlySet<string> = new Set(["server/discover", ...LISTS_BY_METHOD.keys()]);
 
 function needsUpstream(wanted: Json): boolean {
   return ["resourceSubscriptions", "taskIds"].some((key) => {

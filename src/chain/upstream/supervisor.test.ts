@@ -8,7 +8,7 @@ import type { Context } from "../../core/handler.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { CatalogueFile, CatalogueStore } from "./catalogue.ts";
+import { ListsFile, ListsStore } from "./stored-lists.ts";
 import { UpstreamSession } from "./session.ts";
 import { RestartPolicy } from "./recovery.ts";
 import { Supervisor, type SupervisorOptions, type UpstreamConnection } from "./supervisor.ts";
@@ -46,7 +46,7 @@ function supervise(options: Partial<SupervisorOptions> & Pick<SupervisorOptions,
   return new Supervisor({ name: "it", idleMs: 0, startWaitMs: 60_000, restart: {}, isNeeded: () => false, ...options });
 }
 
-function sessionOf(open: () => Promise<UpstreamConnection>, store?: CatalogueStore): UpstreamSession {
+function sessionOf(open: () => Promise<UpstreamConnection>, store?: ListsStore): UpstreamSession {
   return new UpstreamSession(
     { name: "it", idleMs: 0, startWaitMs: 60_000, restart: {}, open, onState: () => undefined },
     { client: fakeCaller(), isOwn: false, store, asks: () => false, onHandedOut: () => undefined },
@@ -115,7 +115,7 @@ it("reports to callers that wait for a start that it is closed", async () => {
 
 it("ends subscriptions that wait for the next connection on close", async () => {
   const capabilities = { tools: { listChanged: true } };
-  const store = new CatalogueStore(new CatalogueFile("it"));
+  const store = new ListsStore(new ListsFile("it"));
   vi.spyOn(store, "known").mockResolvedValue({ discovered: { resultType: "complete", capabilities }, lists: {} });
   const session = sessionOf(() => new Promise(() => undefined), store);
   let notified = 0;

@@ -2,7 +2,7 @@
 // each step that it is ok, or what is wrong and what to do next. The checks are the result, so they go to stdout.
 
 import { stat } from "node:fs/promises";
-import { ALL_REQUESTS } from "../../chain/upstream/client-requests.ts";
+import { ALL_REQUESTS } from "../../chain/upstream/sharing.ts";
 import { rememberLists } from "../../chain/upstream/create-pool.ts";
 import { commandWith } from "../../chain/upstream/upstream.ts";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";

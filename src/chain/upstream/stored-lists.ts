@@ -18,13 +18,14 @@ import {
   type ListCapability,
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
+import { LISTS_BY_METHOD } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 import { readAllPages } from "../router/pages.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
 type ListMethod = List["method"];
 
-export interface Catalogue {
+export interface StoredLists {
   readonly discovered: Result;
   /** Complete lists by method. Lists that the upstream does not have are left out. */
   readonly lists: Readonly<Partial<Record<ListMethod, readonly unknown[]>>>;
@@ -33,17 +34,17 @@ export interface Catalogue {
 }
 
 /**
- * Of the lists in memory, in characters of JSON, and of a file. A longer catalogue is not kept. The upstream is then
+ * Of the lists in memory, in characters of JSON, and of a file. Longer ones are not kept. The upstream is then
  * started to answer list requests.
  */
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** Undefined if the catalogue is too long. */
-export async function readCatalogue(
+/** Undefined if they are too long. */
+export async function readStoredLists(
   handler: Handler,
   discovered: Result,
   background: Context,
-): Promise<Catalogue | undefined> {
+): Promise<StoredLists | undefined> {
   const capabilities = isObject(discovered["capabilities"]) ? discovered["capabilities"] : {};
   const lists: Partial<Record<ListMethod, readonly unknown[]>> = {};
   let length = 0;
@@ -63,10 +64,10 @@ export async function readCatalogue(
 }
 
 /** The answer that the upstream would give; undefined if only the upstream can answer. */
-export function answerFrom(catalogue: Catalogue, { method, params }: Request): Result | undefined {
-  if (method === "server/discover") return catalogue.discovered;
-  const list = Object.values(LISTS).find((one) => one.method === method);
-  const items = list === undefined ? undefined : catalogue.lists[list.method];
+export function answerFrom(stored: StoredLists, { method, params }: Request): Result | undefined {
+  if (method === "server/discover") return stored.discovered;
+  const list = LISTS_BY_METHOD.get(method);
+  const items = list && stored.lists[list.method];
   if (list === undefined || items === undefined || params["cursor"] !== undefined) return undefined;
   return { resultType: "complete", [list.field]: items, ttlMs: 0, cacheScope: "private" };
 }
@@ -74,9 +75,9 @@ export function answerFrom(catalogue: Catalogue, { method, params }: Request): R
 /** A digest of each list. */
 type Digests = ReadonlyMap<ListMethod, string>;
 
-function digestsOf(catalogue: Catalogue | undefined): Digests | undefined {
-  if (catalogue === undefined) return undefined;
-  const lists = Object.entries(catalogue.lists) as [ListMethod, readonly unknown[]][];
+function digestsOf(stored: StoredLists | undefined): Digests | undefined {
+  if (stored === undefined) return undefined;
+  const lists = Object.entries(stored.lists) as [ListMethod, readonly unknown[]][];
   return new Map(lists.map(([method, items]) => [method, digest(items)]));
 }
 
@@ -98,7 +99,7 @@ function changesSince(
 }
 
 /** What the upstream would grant to a subscription with this filter. */
-export function grantedBy({ discovered }: Catalogue, wanted: Json): Json {
+export function grantedBy({ discovered }: StoredLists, wanted: Json): Json {
   const capabilities = isObject(discovered["capabilities"]) ? discovered["capabilities"] : {};
   const granted = LIST_CAPABILITIES.flatMap((capability) => {
     const flag = changedFlag(capability);
@@ -114,8 +115,8 @@ const SETTLE_MS = 100;
 /** The shortest time between two reads, for an upstream that reports changes all the time. */
 const MIN_READ_INTERVAL_MS = 1_000;
 
-/** The session whose catalogue is kept. */
-export interface CatalogueOwner {
+/** The session whose lists are kept. */
+export interface ListsOwner {
   /** Whether the session belongs to one client. If so, later list changes are not stored. */
   readonly isOwn: boolean;
   /** The context in which the upstream is read. */
@@ -127,16 +128,16 @@ export interface CatalogueOwner {
 }
 
 /**
- * Reads the catalogue of one session after each start and each change, and stores it. Callers are notified only of
+ * Reads the lists of one session after each start and each change, and stores them. Callers are notified only of
  * lists that differ: an upstream also reports changes when nothing has changed, and a restart may change anything.
  */
-export class CatalogueKeeper {
-  readonly #store: CatalogueStore;
-  readonly #owner: CatalogueOwner;
+export class ListsKeeper {
+  readonly #store: ListsStore;
+  readonly #owner: ListsOwner;
   #opened: UpstreamConnection | undefined;
   #timer: NodeJS.Timeout | undefined;
   #readAt = -Infinity;
-  /** Whether the next read is the first since a start. Until then, callers may see the catalogue of an earlier run. */
+  /** Whether the next read is the first since a start. Until then, callers may see the lists of an earlier run. */
   #isFirstRead = false;
   /** The lists as they were read last; undefined if they were too long. */
   #digests: Digests | undefined;
@@ -146,7 +147,7 @@ export class CatalogueKeeper {
   /** What callers have got from the upstream itself while the lists were to be read. */
   readonly #answered = new Map<ListMethod, string | undefined>();
 
-  constructor(store: CatalogueStore, owner: CatalogueOwner) {
+  constructor(store: ListsStore, owner: ListsOwner) {
     this.#store = store;
     this.#owner = owner;
   }
@@ -181,7 +182,7 @@ export class CatalogueKeeper {
 
   /** Called when the upstream itself has answered a list. */
   answered({ method, params }: Request, result: Result): void {
-    const list = Object.values(LISTS).find((one) => one.method === method);
+    const list = LISTS_BY_METHOD.get(method);
     // While no read is due, the upstream lists what was read last.
     if (list === undefined || !this.reportsChanges || !(this.#isFirstRead || this.#isReported)) return;
     const isWhole = params["cursor"] === undefined && result["nextCursor"] === undefined;
@@ -216,9 +217,9 @@ export class CatalogueKeeper {
     const before = this.#digests ?? digestsOf(await this.#store.known());
     // Before the first read of all, callers have seen what is stored, or what the upstream itself has answered.
     const isShown = before !== undefined || this.#wasRead;
-    let now: Catalogue | undefined;
+    let now: StoredLists | undefined;
     try {
-      now = await readCatalogue(handler, discovered, owner.background(new AbortController().signal));
+      now = await readStoredLists(handler, discovered, owner.background(new AbortController().signal));
     } catch (error) {
       if (isShown && owner.isCurrent(opened)) owner.notifyChanged(LIST_CAPABILITIES);
       throw error;
@@ -237,21 +238,21 @@ export class CatalogueKeeper {
   }
 }
 
-/** The stores of all upstreams whose catalogues are in memory, least recently used first. */
-const inMemory = new Set<CatalogueStore>();
-/** In characters of JSON. Above this, the least recently used catalogues are only kept in their files. */
+/** The stores of all upstreams whose lists are in memory, least recently used first. */
+const inMemory = new Set<ListsStore>();
+/** In characters of JSON. Above this, the least recently used lists are only kept in their files. */
 const MAX_IN_MEMORY = 64 * 1024 * 1024;
 
 /** What is known of an upstream for one principal: in memory, and in a file that outlives the process. */
-export class CatalogueStore {
-  readonly #file: CatalogueFile;
-  #catalogue: Catalogue | undefined;
+export class ListsStore {
+  readonly #file: ListsFile;
+  #stored: StoredLists | undefined;
   #length = 0;
   #asks = false;
-  #reading: Promise<Catalogue | undefined> | undefined;
+  #reading: Promise<StoredLists | undefined> | undefined;
   #isRead = false;
 
-  constructor(file: CatalogueFile) {
+  constructor(file: ListsFile) {
     this.#file = file;
   }
 
@@ -265,18 +266,18 @@ export class CatalogueStore {
     return this.#asks;
   }
 
-  /** Undefined if nothing is known, or the catalogue is too long to be kept. */
-  async known(): Promise<Catalogue | undefined> {
-    if (this.#catalogue === undefined) return (this.#reading ??= this.#read());
+  /** Undefined if nothing is known, or the lists are too long to be kept. */
+  async known(): Promise<StoredLists | undefined> {
+    if (this.#stored === undefined) return (this.#reading ??= this.#read());
     inMemory.delete(this);
     inMemory.add(this);
-    return this.#catalogue;
+    return this.#stored;
   }
 
-  async set(catalogue: Catalogue | undefined): Promise<void> {
-    this.#reading = catalogue === undefined ? Promise.resolve(undefined) : undefined;
-    this.#keep(catalogue === undefined || !this.#asks ? catalogue : { ...catalogue, asks: true });
-    await (this.#catalogue === undefined ? this.#file.delete() : this.#file.write(this.#catalogue));
+  async set(stored: StoredLists | undefined): Promise<void> {
+    this.#reading = stored === undefined ? Promise.resolve(undefined) : undefined;
+    this.#keep(stored === undefined || !this.#asks ? stored : { ...stored, asks: true });
+    await (this.#stored === undefined ? this.#file.delete() : this.#file.write(this.#stored));
   }
 
   /** Records that the upstream asks. */
@@ -287,11 +288,11 @@ export class CatalogueStore {
     if (known !== undefined) await this.set(known);
   }
 
-  async #read(): Promise<Catalogue | undefined> {
+  async #read(): Promise<StoredLists | undefined> {
     const read = await this.#file.read();
     this.#isRead = true;
     this.#reading = undefined;
-    if (this.#catalogue !== undefined) return this.#catalogue;
+    if (this.#stored !== undefined) return this.#stored;
     this.#asks ||= read?.asks === true;
     this.#keep(read);
     // A file that does not exist is not read again.
@@ -299,17 +300,17 @@ export class CatalogueStore {
     return read;
   }
 
-  #keep(catalogue: Catalogue | undefined): void {
-    this.#catalogue = deepFreeze(catalogue);
-    this.#length = catalogue === undefined ? 0 : jsonLength(catalogue);
+  #keep(stored: StoredLists | undefined): void {
+    this.#stored = deepFreeze(stored);
+    this.#length = stored === undefined ? 0 : jsonLength(stored);
     inMemory.delete(this);
-    if (catalogue !== undefined) inMemory.add(this);
+    if (stored !== undefined) inMemory.add(this);
     let total = 0;
     for (const store of inMemory) total += store.#length;
     for (const oldest of inMemory) {
       if (total <= MAX_IN_MEMORY) break;
       total -= oldest.#length;
-      oldest.#catalogue = undefined;
+      oldest.#stored = undefined;
       inMemory.delete(oldest);
     }
   }
@@ -321,11 +322,11 @@ const FORMAT_VERSION = 3;
 const MAX_FILES = 1_000;
 
 /**
- * A catalogue on disk, in the cache folder. A principal for which an upstream lists what it lists without one has no
+ * The lists of an upstream on disk, in the cache folder. A principal for which an upstream lists what it lists without one has no
  * file of its own. A file that cannot be read or written is ignored. Its name is a digest, so that it does not reveal a
  * command's arguments or environment.
  */
-export class CatalogueFile {
+export class ListsFile {
   readonly #folder: string = join(cacheFolder(), "catalogues");
   readonly #path: string;
   /** The file for callers without a principal, if this is that of a principal. */
@@ -342,17 +343,17 @@ export class CatalogueFile {
     return join(this.#folder, `${createHash("sha256").update(text).digest("hex").slice(0, 32)}.json`);
   }
 
-  async read(): Promise<Catalogue | undefined> {
+  async read(): Promise<StoredLists | undefined> {
     for (const path of [this.#path, this.#general]) {
       const text = path === undefined ? undefined : await readText(path);
-      const catalogue = text === undefined ? undefined : parseCatalogue(text);
-      if (catalogue !== undefined) return catalogue;
+      const stored = text === undefined ? undefined : parseStoredLists(text);
+      if (stored !== undefined) return stored;
     }
     return undefined;
   }
 
-  async write(catalogue: Catalogue): Promise<void> {
-    const text = JSON.stringify(catalogue);
+  async write(stored: StoredLists): Promise<void> {
+    const text = JSON.stringify(stored);
     if (Buffer.byteLength(text) > MAX_BYTES) return this.delete();
     if (this.#general !== undefined && (await readText(this.#general)) === text) return remove(this.#path);
     try {
@@ -366,7 +367,7 @@ export class CatalogueFile {
     }
   }
 
-  /** Called when the catalogue has become too long, so that no process shows the old one. */
+  /** Called when the lists have become too long, so that no process shows the old ones. */
   async delete(): Promise<void> {
     await remove(this.#path);
     if (this.#general !== undefined) await remove(this.#general);
@@ -397,16 +398,16 @@ async function deleteOldest(folder: string): Promise<void> {
 }
 
 /** Undefined if the text is not valid. Another process may have written it, and it must not reach callers then. */
-function parseCatalogue(text: string): Catalogue | undefined {
+function parseStoredLists(text: string): StoredLists | undefined {
   try {
     const content: unknown = JSON.parse(text);
-    return isCatalogue(content) ? content : undefined;
+    return isStoredLists(content) ? content : undefined;
   } catch {
     return undefined;
   }
 }
 
-function isCatalogue(content: unknown): content is Catalogue {
+function isStoredLists(content: unknown): content is StoredLists {
   if (!isObject(content) || !isObject(content["discovered"]) || !isObject(content["lists"])) return false;
   const { discovered, lists } = content;
   const { resultType, capabilities = {} } = discovered;

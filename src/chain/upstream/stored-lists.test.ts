@@ -1,4 +1,4 @@
-// Catalogues on disk: read back as written, for their caller only, and limited in number. Catalogues in memory, and those
+// Lists on disk: read back as written, for their caller only, and limited in number. Lists in memory, and those
 // that are read from an upstream: limited in length.
 
 import {
@@ -19,7 +19,7 @@ import { eventually } from "../../../test/support/waiting.ts";
 import { fakeContext } from "../../../test/support/handlers/fake-client.ts";
 import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { type Catalogue, CatalogueFile, CatalogueKeeper, type CatalogueOwner, CatalogueStore } from "./catalogue.ts";
+import { type StoredLists, ListsFile, ListsKeeper, type ListsOwner, ListsStore } from "./stored-lists.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
@@ -32,32 +32,32 @@ beforeEach(() => {
   folder = join(cache, "catalogues");
 });
 
-const CATALOGUE: Catalogue = { discovered: { resultType: "complete" }, lists: {} };
+const LISTS: StoredLists = { discovered: { resultType: "complete" }, lists: {} };
 
 it("are found by the identity of the upstream and the caller", async () => {
-  await new CatalogueFile("a", "ada").write(CATALOGUE);
-  expect(await new CatalogueFile("a", "ada").read()).toEqual(CATALOGUE);
-  expect(await new CatalogueFile("b", "ada").read()).toBeUndefined();
-  expect(await new CatalogueFile("a", "bob").read()).toBeUndefined();
-  expect(await new CatalogueFile("a").read()).toBeUndefined();
+  await new ListsFile("a", "ada").write(LISTS);
+  expect(await new ListsFile("a", "ada").read()).toEqual(LISTS);
+  expect(await new ListsFile("b", "ada").read()).toBeUndefined();
+  expect(await new ListsFile("a", "bob").read()).toBeUndefined();
+  expect(await new ListsFile("a").read()).toBeUndefined();
   const [name = ""] = readdirSync(folder);
   expect([statSync(folder).mode & 0o777, statSync(join(folder, name)).mode & 0o777]).toEqual([0o700, 0o600]);
 });
 
-const OF_ADA: Catalogue = { ...CATALOGUE, lists: { "tools/list": [{ name: "t" }] } };
+const OF_ADA: StoredLists = { ...LISTS, lists: { "tools/list": [{ name: "t" }] } };
 
 it("of callers without a principal are known to a principal, until what it sees differs", async () => {
-  await new CatalogueFile("a").write(CATALOGUE);
-  const ada = new CatalogueFile("a", "ada");
-  expect(await ada.read()).toEqual(CATALOGUE);
-  await ada.write(CATALOGUE);
+  await new ListsFile("a").write(LISTS);
+  const ada = new ListsFile("a", "ada");
+  expect(await ada.read()).toEqual(LISTS);
+  await ada.write(LISTS);
   expect(readdirSync(folder)).toHaveLength(1);
   await ada.write(OF_ADA);
   expect(await ada.read()).toEqual(OF_ADA);
-  expect(await new CatalogueFile("a").read()).toEqual(CATALOGUE);
-  expect(await new CatalogueFile("a", "bob").read()).toEqual(CATALOGUE);
+  expect(await new ListsFile("a").read()).toEqual(LISTS);
+  expect(await new ListsFile("a", "bob").read()).toEqual(LISTS);
   // The lists are the same again, for example because the server was updated and doctor has listed it.
-  await new CatalogueFile("a").write(OF_ADA);
+  await new ListsFile("a").write(OF_ADA);
   await ada.write(OF_ADA);
   expect(readdirSync(folder)).toHaveLength(1);
 });
@@ -68,57 +68,57 @@ it.runIf(IS_LONG)("are at most a thousand: the oldest are deleted", async () => 
     writeFileSync(join(folder, `${n}.json`), "{}");
     utimesSync(join(folder, `${n}.json`), n, n);
   }
-  await new CatalogueFile("new").write(CATALOGUE);
+  await new ListsFile("new").write(LISTS);
   const names = readdirSync(folder);
   expect(names).toHaveLength(900);
   expect(names).toContain("999.json");
   expect(names).not.toContain("0.json");
-  expect(await new CatalogueFile("new").read()).toEqual(CATALOGUE);
+  expect(await new ListsFile("new").read()).toEqual(LISTS);
 });
 
 it.skipIf(process.getuid === undefined)("are neither read nor written where other users can write", async () => {
-  await new CatalogueFile("a").write(CATALOGUE);
+  await new ListsFile("a").write(LISTS);
   chmodSync(folder, 0o777);
-  expect(await new CatalogueFile("a").read()).toBeUndefined();
-  await new CatalogueFile("b").write(CATALOGUE);
+  expect(await new ListsFile("a").read()).toBeUndefined();
+  await new ListsFile("b").write(LISTS);
   expect(readdirSync(folder)).toHaveLength(1);
   chmodSync(folder, 0o700);
-  expect(await new CatalogueFile("a").read()).toEqual(CATALOGUE);
+  expect(await new ListsFile("a").read()).toEqual(LISTS);
 });
 
 it("are not kept if the folder cannot be created", async () => {
   vi.stubEnv("CATENARY_CACHE", "/proc/catenary");
-  const file = new CatalogueFile("mine");
-  await file.write(CATALOGUE);
+  const file = new ListsFile("mine");
+  await file.write(LISTS);
   expect(await file.read()).toBeUndefined();
 });
 
 it("are ignored if they are not valid or too long", async () => {
-  const file = new CatalogueFile("mine");
-  await file.write(CATALOGUE);
+  const file = new ListsFile("mine");
+  await file.write(LISTS);
   const [name = ""] = readdirSync(folder);
   const wrong: readonly unknown[] = [
     { discovered: { resultType: "input_required" }, lists: {} },
     { discovered: { resultType: "complete", capabilities: null }, lists: {} },
-    { ...CATALOGUE, lists: { "tools/list": "x" } },
-    { ...CATALOGUE, lists: { "tools/list": [null] } },
-    { ...CATALOGUE, more: "x".repeat(5 * 1024 * 1024) },
+    { ...LISTS, lists: { "tools/list": "x" } },
+    { ...LISTS, lists: { "tools/list": [null] } },
+    { ...LISTS, more: "x".repeat(5 * 1024 * 1024) },
   ];
   for (const one of wrong) {
     writeFileSync(join(folder, name), JSON.stringify(one));
     expect(await file.read()).toBeUndefined();
   }
-  writeFileSync(join(folder, name), JSON.stringify({ ...CATALOGUE, lists: { "tools/list": [{ name: "t" }] } }));
+  writeFileSync(join(folder, name), JSON.stringify({ ...LISTS, lists: { "tools/list": [{ name: "t" }] } }));
   expect((await file.read())?.lists["tools/list"]).toEqual([{ name: "t" }]);
 });
 
 const MEGABYTE = 1024 * 1024;
 
 it("cannot be changed, since all callers get the same one", async () => {
-  const store = new CatalogueStore(new CatalogueFile("a"));
-  await store.set({ ...CATALOGUE, lists: { "tools/list": [{ name: "t", annotations: { title: "T" } }] } });
-  for (const known of [await store.known(), await new CatalogueStore(new CatalogueFile("a")).known()]) {
-    const [tool] = (known ?? CATALOGUE).lists["tools/list"] as [{ name: string; annotations: { title: string } }];
+  const store = new ListsStore(new ListsFile("a"));
+  await store.set({ ...LISTS, lists: { "tools/list": [{ name: "t", annotations: { title: "T" } }] } });
+  for (const known of [await store.known(), await new ListsStore(new ListsFile("a")).known()]) {
+    const [tool] = (known ?? LISTS).lists["tools/list"] as [{ name: string; annotations: { title: string } }];
     expect(() => (tool.name = "u")).toThrow("Cannot assign to read only property 'name'");
     expect(() => (tool.annotations.title = "U")).toThrow("Cannot assign to read only property 'title'");
   }
@@ -126,10 +126,10 @@ it("cannot be changed, since all callers get the same one", async () => {
 
 it.runIf(IS_LONG)("are let go of if all together are too long, and read again from their files", async () => {
   const tool = { name: "t", description: "x".repeat(3.5 * MEGABYTE) };
-  const catalogue = { ...CATALOGUE, lists: { "tools/list": [tool] } };
-  const stores = Array.from({ length: 20 }, (_, n) => new CatalogueStore(new CatalogueFile(n)));
-  for (const store of stores) await store.set(catalogue);
-  expect(await stores[0]?.known()).toEqual(catalogue);
+  const stored = { ...LISTS, lists: { "tools/list": [tool] } };
+  const stores = Array.from({ length: 20 }, (_, n) => new ListsStore(new ListsFile(n)));
+  for (const store of stores) await store.set(stored);
+  expect(await stores[0]?.known()).toEqual(stored);
   // Without their files, only those in memory are known: 18 of these fit.
   rmSync(folder, { recursive: true });
   const known = await Promise.all(stores.map((store) => store.known()));
@@ -137,17 +137,17 @@ it.runIf(IS_LONG)("are let go of if all together are too long, and read again fr
   for (const store of stores) await store.set(undefined);
 });
 
-/** Reads the catalogue of an upstream with this handler into a store. `onStart` is called before the first read. */
+/** Reads the lists of an upstream with this handler into a store. `onStart` is called before the first read. */
 async function readFrom(
   handler: Handler,
-  owner: Partial<CatalogueOwner> = {},
-  onStart: (keeper: CatalogueKeeper) => void = () => undefined,
-): Promise<CatalogueStore> {
-  const store = new CatalogueStore(new CatalogueFile("read"));
+  owner: Partial<ListsOwner> = {},
+  onStart: (keeper: ListsKeeper) => void = () => undefined,
+): Promise<ListsStore> {
+  const store = new ListsStore(new ListsFile("read"));
   const discovered = { resultType: "complete", capabilities: { tools: {}, prompts: {}, resources: {} } };
   const opened = { connection: { handler, discovered } } as unknown as UpstreamConnection;
   const stored = vi.spyOn(store, "set");
-  const keeper = new CatalogueKeeper(store, {
+  const keeper = new ListsKeeper(store, {
     isOwn: false,
     background: () => fakeContext().context,
     isCurrent: () => true,
@@ -189,10 +189,10 @@ it("leave out a list that an upstream does not have, and are not changed by a fa
 });
 
 it("are deleted if they have become too long, and callers are notified", async () => {
-  const old = { ...CATALOGUE, lists: { "tools/list": [{ name: "old" }] } };
-  const file = new CatalogueFile("read");
+  const old = { ...LISTS, lists: { "tools/list": [{ name: "old" }] } };
+  const file = new ListsFile("read");
   await file.write(old);
-  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const notifyChanged = vi.fn<ListsOwner["notifyChanged"]>();
   const tool = { name: "new", description: "x".repeat(5 * MEGABYTE) };
   const long: Handler = async ({ method }) =>
     method === "subscriptions/listen" ? new Promise(() => undefined) : { tools: [tool] };
@@ -202,7 +202,7 @@ it("are deleted if they have become too long, and callers are notified", async (
   expect(await file.read()).toBeUndefined();
   // Fewer characters than the limit, but more bytes.
   await file.write(old);
-  await file.write({ ...CATALOGUE, lists: { "tools/list": [{ name: "ä".repeat(3 * MEGABYTE) }] } });
+  await file.write({ ...LISTS, lists: { "tools/list": [{ name: "ä".repeat(3 * MEGABYTE) }] } });
   expect(readdirSync(folder)).toEqual([]);
 });
 
@@ -239,7 +239,7 @@ it("notify callers only of lists that differ, after a start and after each repor
     }
     return { tools: tools.map((name) => ({ name })), prompts: [], resources: [], resourceTemplates: [] };
   };
-  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const notifyChanged = vi.fn<ListsOwner["notifyChanged"]>();
   const reads = (): number => requests.filter((method) => method === "resources/templates/list").length;
   const store = await readFrom(handler, { notifyChanged });
   // The same lists, read by another run.
@@ -262,7 +262,7 @@ it("notify callers of a change that the upstream reports before its lists are kn
     }
     return { tools: [{ name: "a" }], prompts: [], resources: [], resourceTemplates: [] };
   };
-  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const notifyChanged = vi.fn<ListsOwner["notifyChanged"]>();
   await readFrom(handler, { notifyChanged });
   await eventually(() => expect(notifyChanged).toHaveBeenCalledTimes(1));
 });
@@ -274,12 +274,12 @@ it("notify callers who were answered by the upstream itself, even if its lists a
     "resources/list": [],
     "resources/templates/list": [],
   };
-  await new CatalogueFile("read").write({ ...CATALOGUE, lists });
+  await new ListsFile("read").write({ ...LISTS, lists });
   const handler: Handler = async ({ method }) =>
     method === "subscriptions/listen"
       ? new Promise(() => undefined)
       : { tools: [{ name: "a" }], prompts: [], resources: [], resourceTemplates: [] };
-  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const notifyChanged = vi.fn<ListsOwner["notifyChanged"]>();
   const request = { method: "tools/list", params: {} };
   const prompts = { method: "prompts/list", params: {} };
   await readFrom(handler, { notifyChanged }, (keeper) => {
@@ -306,7 +306,7 @@ it("notify the client of a session of its own of a change that is reported durin
     return { tools: [{ name: "a" }], prompts: [], resources: [], resourceTemplates: [] };
   };
   await readFrom(handler);
-  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const notifyChanged = vi.fn<ListsOwner["notifyChanged"]>();
   await readFrom(handler, { isOwn: true, notifyChanged });
   await eventually(() => expect(notifyChanged.mock.calls).toEqual([[["tools", "prompts", "resources"]]]));
 });

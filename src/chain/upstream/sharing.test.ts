@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import type { Caller } from "../../core/handler.ts";
 import type { Share } from "./options.ts";
-import { declaredCapabilities, sessionKeyFor } from "./client-requests.ts";
+import { declaredCapabilities, sessionKeyFor } from "./sharing.ts";
 
 const keyOf = (caller: Partial<Caller>, asks = false, share?: Share): string =>
   sessionKeyFor(share, fakeCaller(caller), asks).key;
