@@ -77,7 +77,7 @@ it("one variable in very many strings is hidden by one rule", async () => {
   const args = Array.from({ length: 20_000 }, () => "${TOKEN}");
   const text = JSON.stringify({ mcpServers: { a: { command: process.execPath, args } } });
   const config = await loadConfigText(text, join(folder, "catenary.json"), { env: { TOKEN: "secret-token" } });
-  const { createRedactor } = await import("./variables.ts");
+  const { createRedactor } = await import("./redaction.ts");
   const hide = createRedactor(config.upstreams.get("a")!.secrets);
   expect(hide("secret-token ".repeat(20_000))).toBe("${TOKEN} ".repeat(20_000));
 });

@@ -33,7 +33,8 @@ interface Section {
   readonly disabled?: ((name: string) => boolean) | undefined;
 }
 
-const SECTION_KEYS: readonly string[] = ["mcpServers", "servers"];
+/** The keys of our own servers; the second is that of VS Code. */
+export const SECTION_KEYS: readonly string[] = ["mcpServers", "servers"];
 
 /** Where other clients keep their servers. */
 const FOREIGN_SECTIONS: readonly (readonly [client: string, ...keys: string[]])[] = [

@@ -21,7 +21,7 @@ import type { MiddlewareFactories, MiddlewareFactory } from "./readers.ts";
 import type { Config } from "./load.ts";
 import { MIDDLEWARE, middlewareFromModule, ModuleOptionError, type MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./document.ts";
-import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
+import { createRedactor, redactStatus, redactUpstream } from "./redaction.ts";
 import { createAuthorizer, type SignIn } from "./sign-in.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
 

@@ -5,16 +5,14 @@
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { SERVER_RECOGNIZER } from "../chain/transform.ts";
-import { isForwardable, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
+import { isForwardable, UPSTREAM, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import { readBounded } from "../core/files.ts";
 import type { Handler } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { findServer, loadUserModule } from "../modules/load-module.ts";
-import { CLIENTS } from "./clients.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
-import { type Cursor, suggest } from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
 import { MAX_VALUE_BYTES } from "./variables.ts";
 
@@ -121,15 +119,10 @@ export const env: read.Reader<Readonly<Record<string, string>>> = read
   .recordOf(envValue, 'an object of strings, such as {"API_KEY": "${API_KEY}"}')
   .describe("Environment variables for the command, programs or live sessions, added to those that they inherit.");
 
-const variableNames = read.arrayOf(read.nonEmptyString, 'an array of names, such as ["AWS_*"]');
-
-export const inheritEnv: read.Reader<boolean | readonly string[]> = read.reader<boolean | readonly string[]>(
-  { anyOf: [read.flag.schema, variableNames.schema] },
-  (cursor) => {
-    if (cursor.kind === "array") return variableNames(cursor);
-    return cursor.kind === "boolean" ? read.flag(cursor) : read.wrongType(cursor, 'true, false, or ["NAME", ...]');
-  },
-);
+export const inheritEnv: read.Reader<boolean | readonly string[]> = read.readerOf({
+  ...UPSTREAM.inheritEnv,
+  expected: 'true, false, or ["NAME", ...]',
+});
 
 export const cwd: read.Reader<string> = read
   .pathTo("folder", "warning")
@@ -389,51 +382,6 @@ async function serverFromModule(file: string): Promise<Handler> {
   }
 }
 
-// What is said about a key that we do not have: where it belongs if it is one of ours, and whether it is a key of another
-// client that means nothing to a gateway. A key that would be ignored silently may be one that a user relies on, such
-// as a token or a filter, so every other key is an error.
-
-/** Keys that have a right place elsewhere, and the place. */
-export type Places = readonly (readonly [keys: Iterable<string>, place: (key: string) => string])[];
-
-/** Keys of an entry that mean nothing to a gateway, such as lists of tools that need no approval. */
-export const IGNORED_IN_ENTRIES: ReadonlySet<string> = new Set([
-  ...CLIENTS.flatMap(({ ignored = [] }) => ignored),
-  // Written by directories of servers and by other gateways.
-  ...["description", "displayName", "icon", "name", "note", "tags", "title", "version"],
-]);
-
-export const IGNORED_AT_TOP: ReadonlySet<string> = new Set(CLIENTS.flatMap(({ ignoredAtTop = [] }) => ignoredAtTop));
-
-/** Keys of an entry that promise something that the gateway does not do, and what that means. */
-export const UNSUPPORTED_IN_ENTRIES: ReadonlyMap<string, string> = new Map(
-  CLIENTS.flatMap(({ unsupported = {} }) => Object.entries(unsupported)),
-);
-
-/** Keys that a person writes as a comment. For the schema, too. */
-export const COMMENT_KEY = "^(_|x-|//|\\$comment$)";
-const isComment = new RegExp(COMMENT_KEY);
-
-/** Reports a key that an object does not have, unless it may be ignored. */
-export function rejectKey(
-  unknown: Cursor,
-  known: readonly string[],
-  places: Places,
-  ignored: ReadonlySet<string>,
-): void {
-  const { name: key } = unknown;
-  const place = places.find(([keys]) => [...keys].includes(key))?.[1](key);
-  if (place !== undefined) return unknown.errorAtKey("not a key here", place);
-  if (ignored.has(key) || isComment.test(key)) return;
-  const near = suggest(key, known);
-  // A client may have new keys in its own file.
-  if (unknown.context.isForeign && near === undefined) {
-    unknown.warnAtKey("ignored", "it is not a known key; check that nothing depends on it");
-    return;
-  }
-  unknown.errorAtKey("unknown key", near ?? `the keys are ${known.join(", ")}`);
-}
-
 /** What a value that was meant to be replaced looks like, and what to write instead. */
 const PLACEHOLDERS: readonly (readonly [RegExp, (match: RegExpExecArray) => readonly [string, string]])[] = [
   [/(?<![\w$])\$([A-Z_][A-Z0-9_]*)\b/, ([shown, name]) => [`${shown} is not expanded`, `write \${${name}}`]],
@@ -445,7 +393,7 @@ const PLACEHOLDERS: readonly (readonly [RegExp, (match: RegExpExecArray) => read
 ];
 
 /** Warns of a string that was probably meant to be something else: a variable of a shell, or a placeholder. */
-function warnOfPlaceholder(cursor: Cursor): void {
+function warnOfPlaceholder(cursor: read.Cursor): void {
   const text = cursor.kind === "string" ? String(cursor.value) : "";
   for (const [pattern, explain] of PLACEHOLDERS) {
     // The text between the braces of a reference is not looked at.

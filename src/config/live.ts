@@ -33,7 +33,7 @@ import {
 } from "./kinds.ts";
 import { filesOf } from "./local-files.ts";
 import * as read from "./readers.ts";
-import { createRedactor, type Secret } from "./variables.ts";
+import { createRedactor, type Secret } from "./redaction.ts";
 
 /**
  * The options of a live server, as a config names them: limits are not nested in `limits`, and `command` is called

@@ -24,7 +24,7 @@ import {
   type Problem,
 } from "./document.ts";
 import { INPUT_SCHEMA, readInputs } from "./inputs.ts";
-import { COMMENT_KEY, type ConfigPlace, IGNORED_AT_TOP, type Places, rejectKey } from "./kinds.ts";
+import type { ConfigPlace } from "./kinds.ts";
 import {
   code,
   codeLanguage,
@@ -37,7 +37,9 @@ import {
 import { MIDDLEWARE, MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
+import { createRedactor } from "./redaction.ts";
 import { reportSelfCalls, warnOfDefaultAddress } from "./self-calls.ts";
+import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
 import {
   ENTRY_KEYS,
   findMissingPrograms,
@@ -49,7 +51,7 @@ import {
   upstreamDefaults,
   type UpstreamEntry,
 } from "./upstreams.ts";
-import { type AskInput, createRedactor, type Environment, type Input, inputVariable, Variables } from "./variables.ts";
+import { type AskInput, type Environment, type Input, inputVariable, Variables } from "./variables.ts";
 
 /** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
 export interface Config {

@@ -10,7 +10,7 @@ import { defined, errorMessage, isObject } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
 import * as read from "./readers.ts";
-import { redact, type Secret } from "./variables.ts";
+import { redact, type Secret } from "./redaction.ts";
 
 /** A built-in middleware. */
 export interface NamedMiddleware {

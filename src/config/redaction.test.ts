@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { upstream } from "../chain/upstream/upstream.ts";
 import type { Context } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { createRedactor, redactUpstream } from "./variables.ts";
+import { createRedactor, redactUpstream } from "./redaction.ts";
 
 const KEY = { value: "s3cr3t key", reference: "${KEY}" };
 const SITE = { value: "https://example.com/p/s3cr3t?token=abcd", reference: "${SITE}" };

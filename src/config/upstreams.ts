@@ -12,18 +12,13 @@ import { readBounded } from "../core/files.ts";
 import { digest } from "../core/seal.ts";
 import { defined } from "../core/values.ts";
 import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
-import { CONVERTED_KEYS, RENAMED } from "./dialects.ts";
+import { CONVERTED_KEYS, RENAMED, SECTION_KEYS } from "./dialects.ts";
 import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
 import {
   command,
-  COMMENT_KEY,
-  IGNORED_IN_ENTRIES,
   inheritEnv,
   module,
-  type Places,
-  rejectKey,
   type RequiredProgram,
-  UNSUPPORTED_IN_ENTRIES,
   type UpstreamKind,
   type UpstreamSource,
   url,
@@ -32,26 +27,11 @@ import { live, sandboxProblems } from "./live.ts";
 import { MIDDLEWARE, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
 import { openapi, programs } from "./tool-kinds.ts";
-import { createRedactor, type Secret } from "./variables.ts";
+import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
+import { createRedactor, type Secret } from "./redaction.ts";
 
 /** The kinds of entries, in the order in which hints list them. */
 const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs, openapi];
-
-/** The options of `upstream()` that any entry may set. */
-export type UpstreamPolicy = Pick<
-  UpstreamOptions,
-  | "share"
-  | "revision"
-  | "timeoutMs"
-  | "maxTimeoutMs"
-  | "startTimeoutMs"
-  | "idleMs"
-  | "maxSessions"
-  | "remember"
-  | "inheritEnv"
-  | "start"
-  | "restart"
->;
 
 /** A server in a config. */
 export interface UpstreamEntry extends UpstreamSource {
@@ -75,8 +55,6 @@ export interface UpstreamEntry extends UpstreamSource {
   readonly missing?: string;
 }
 
-const SECTIONS = ["mcpServers", "servers"] as const;
-
 const revision = read.oneOf(REVISIONS.map(({ name }) => name));
 
 const { share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart } = UPSTREAM;
@@ -97,7 +75,10 @@ const POLICY = {
   inheritEnv: inheritEnv.describe(
     "Which variables of the gateway's environment a command, a program or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
   ),
-} as const satisfies Record<keyof UpstreamPolicy, read.Reader<unknown>>;
+} as const satisfies { readonly [Name in keyof UpstreamOptions]?: read.Reader<unknown> };
+
+/** The options of `upstream()` that any entry may set. */
+export type UpstreamPolicy = Pick<UpstreamOptions, keyof typeof POLICY>;
 
 export const POLICY_KEYS: readonly (keyof UpstreamPolicy)[] = Object.keys(POLICY) as (keyof UpstreamPolicy)[];
 
@@ -223,45 +204,35 @@ export interface Upstreams {
 }
 
 export function readUpstreams(root: read.Cursor, defaults: UpstreamPolicy): Upstreams {
-  const upstreams = new Map<string, UpstreamEntry>();
-  const disabled: string[] = [];
-  const seen = new Map<string, read.Cursor>();
-  const enabled = new Map<string, read.Cursor>();
-  const errorsBefore = root.context.problems.errors;
-  for (const cursor of root.members().filter(({ name }) => SECTIONS.some((section) => section === name))) {
-    if (cursor.kind !== "object") read.wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
-    const entries = cursor.members();
-    if (entries.length > MAX_SERVERS) {
-      const hint = "split the config: a gateway may be a server of another one";
-      cursor.errorAtKey(`${entries.length} servers; the limit is ${MAX_SERVERS}`, hint);
-      continue;
-    }
-    for (const entry of entries) {
-      const { name } = entry;
-      if (!checkName(entry, seen)) continue;
-      seen.set(name, entry);
-      if (isDisabled(entry)) disabled.push(name);
-      else {
-        enabled.set(name, entry);
-        const upstream = root.context.problems.within(name, () => readUpstream(entry, defaults));
-        if (upstream !== undefined) upstreams.set(name, upstream);
-      }
-    }
+  const { problems } = root.context;
+  const errorsBefore = problems.errors;
+  const entries = new Map<string, read.Cursor>();
+  for (const section of root.members().filter(({ name }) => SECTION_KEYS.includes(name))) {
+    for (const entry of entriesOf(section)) if (isNewName(entry, entries)) entries.set(entry.name, entry);
   }
+  const enabled = [...entries.values()].filter((entry) => !isDisabled(entry));
+  const read = enabled.flatMap((entry) => problems.within(entry.name, () => readUpstream(entry, defaults)) ?? []);
+  const upstreams = new Map(read.map((upstream) => [upstream.name, upstream]));
   warnOfLabels(enabled, upstreams);
-  if (enabled.size === 0 && root.context.problems.errors === errorsBefore) rejectEmpty(root, disabled.length > 0);
-  return { upstreams, disabled };
+  if (enabled.length === 0 && problems.errors === errorsBefore) rejectEmpty(root, entries.size > 0);
+  return { upstreams, disabled: [...entries.keys()].filter((name) => !enabled.some((entry) => entry.name === name)) };
+}
+
+function entriesOf(section: read.Cursor): readonly read.Cursor[] {
+  if (section.kind !== "object") read.wrongType(section, 'an object of servers by name, such as {"notes": {...}}');
+  const entries = section.members();
+  if (entries.length <= MAX_SERVERS) return entries;
+  const hint = "split the config: a gateway may be a server of another one";
+  section.errorAtKey(`${entries.length} servers; the limit is ${MAX_SERVERS}`, hint);
+  return [];
 }
 
 /** Reports an empty or duplicate name. */
-function checkName(entry: read.Cursor, seen: ReadonlyMap<string, read.Cursor>): boolean {
+function isNewName(entry: read.Cursor, seen: ReadonlyMap<string, read.Cursor>): boolean {
   const { problems } = entry.context;
   if (entry.name.trim() === "") {
-    problems.error(
-      entry.keyOffset,
-      "The name of a server is empty",
-      "give it a name: errors and tool names refer to it",
-    );
+    const hint = "give it a name: errors and tool names refer to it";
+    problems.error(entry.keyOffset, "The name of a server is empty", hint);
     return false;
   }
   const first = seen.get(entry.name);
@@ -371,34 +342,36 @@ function findKind(cursor: read.Cursor): UpstreamKind | undefined {
 }
 
 /** Warns about names that must be changed to be used as a prefix of tool names. Two equal prefixes are an error. */
-function warnOfLabels(entries: ReadonlyMap<string, read.Cursor>, upstreams: Upstreams["upstreams"]): void {
-  const all = [...entries.keys()];
+function warnOfLabels(entries: readonly read.Cursor[], upstreams: Upstreams["upstreams"]): void {
+  const names = entries.map(({ name }) => name);
   const prefixOf = (name: string): string | undefined => upstreams.get(name)?.naming.prefix;
-  createLabels(all, prefixOf).forEach(({ name: label }, index) => {
-    const name = all[index] ?? "";
-    const cursor = entries.get(name);
+  const labels = createLabels(names, prefixOf);
+  for (const [index, cursor] of entries.entries()) {
+    const { name } = cursor;
+    const { name: label = name } = labels[index] ?? {};
     const prefix = prefixOf(name);
-    const first = all.find((other) => prefix !== undefined && prefixOf(other) === prefix);
+    const first = names.find((other) => prefix !== undefined && prefixOf(other) === prefix);
     if (first !== undefined && first !== name) {
-      cursor?.get("prefix")?.error(`${first} has the same prefix`, "choose another");
+      cursor.get("prefix")?.error(`${first} has the same prefix`, "choose another");
     }
-    if (prefix !== undefined || label === name || cursor === undefined) return;
+    if (prefix !== undefined || label === name) continue;
     cursor.warnAtKey(
       `where a prefix is needed, its tools are called ${label}${SEPARATOR}TOOL`,
       `a name of up to ${MAX_LABEL_LENGTH} letters, digits, _ and - is used unchanged; or write "prefix"`,
     );
-  });
+  }
 }
 
 function rejectEmpty(root: read.Cursor, areDisabled: boolean): void {
-  const cursor = SECTIONS.map((section) => root.get(section)).find((one) => one !== undefined);
-  const sections: readonly string[] = SECTIONS;
-  const misspelt = root.members().find(({ name }) => !sections.includes(name) && read.nearestKey(name, SECTIONS));
+  const cursor = SECTION_KEYS.map((section) => root.get(section)).find((one) => one !== undefined);
+  const misspelt = root
+    .members()
+    .find(({ name }) => !SECTION_KEYS.includes(name) && read.nearestKey(name, SECTION_KEYS));
   const hint = areDisabled
     ? "remove `disabled` from one of them"
     : misspelt === undefined
       ? (root.context.emptyHint ?? 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}')
-      : `did you mean ${read.nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
+      : `did you mean ${read.nearestKey(misspelt.name, SECTION_KEYS)} instead of ${misspelt.name}?`;
   const message = areDisabled ? "All servers are disabled" : "The config has no servers";
   root.context.problems.error(cursor?.keyOffset ?? root.offset, message, hint);
 }

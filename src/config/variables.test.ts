@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { Problems } from "./document.ts";
-import { Variables, redact, type Expanded } from "./variables.ts";
+import { redact } from "./redaction.ts";
+import { Variables, type Expanded } from "./variables.ts";
 
 const env = { A: "1", B: "${A}$&", EMPTY: "", lower_9: "l", NAME: undefined };
 

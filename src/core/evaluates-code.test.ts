@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { chain } from "../chain/chain.ts";
 import { upstream } from "../chain/upstream/upstream.ts";
-import { redactUpstream } from "../config/variables.ts";
+import { redactUpstream } from "../config/redaction.ts";
 import { type Handler, evaluatesCode, EVALUATES_CODE } from "./handler.ts";
 
 function handler(): Handler {

@@ -106,6 +106,16 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
   return handler;
 }
 
+/** The same upstream, with a handler in front that calls it, and with other methods if they are given. */
+export function wrapUpstream(
+  inner: Upstream,
+  handler: Handler,
+  methods: Partial<Pick<Upstream, "status" | "start">> = {},
+): Upstream {
+  const properties = { ...Object.getOwnPropertyDescriptors(inner), ...Object.getOwnPropertyDescriptors(methods) };
+  return Object.defineProperties(handler, properties) as Upstream;
+}
+
 /** The command with the options that say how it is started. */
 export function commandWith(command: Command, { env, cwd, inheritEnv }: UpstreamOptions): Command {
   // A gateway has the keys of many programs in its environment, so a program gets no more than it needs.

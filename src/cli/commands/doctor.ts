@@ -13,7 +13,7 @@ import { loadConfigText } from "../../config/load.ts";
 import { type CodeSettings, createCodeMode } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
-import { createRedactor, type Secret } from "../../config/variables.ts";
+import { createRedactor, type Secret } from "../../config/redaction.ts";
 import { Semaphore } from "../../core/async.ts";
 import { boolean } from "../../core/fields.ts";
 import { errorMessage, isObject } from "../../core/values.ts";

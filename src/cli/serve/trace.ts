@@ -6,9 +6,9 @@
 import { toMcpError } from "../../protocol/errors.ts";
 import { closeSync, fchmodSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 import { ObservedCall, type CallReader } from "../../chain/observe.ts";
-import type { Upstream } from "../../chain/upstream/upstream.ts";
+import { wrapUpstream, type Upstream } from "../../chain/upstream/upstream.ts";
 import type { Config } from "../../config/index.ts";
-import { createRedactor, type Secret } from "../../config/variables.ts";
+import { createRedactor, type Secret } from "../../config/redaction.ts";
 import type { Context } from "../../core/handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -68,13 +68,7 @@ export class Trace {
   /** Wraps an upstream. */
   upstream(name: string, upstream: Upstream): Upstream {
     const reader = this.#reader(() => ({ side: "upstream", upstream: name }));
-    const handler = ((request, context) => new ObservedCall(reader, request, context).run(upstream)) as Upstream;
-    if (evaluatesCode(upstream)) handler[EVALUATES_CODE] = true;
-    handler.called = (given) => upstream.called(given);
-    handler.status = () => upstream.status();
-    handler.start = (principal) => upstream.start(principal);
-    handler.close = (budgetMs) => upstream.close(budgetMs);
-    return handler;
+    return wrapUpstream(upstream, (request, context) => new ObservedCall(reader, request, context).run(upstream));
   }
 
   /** Writes the messages of calls, each after what `about` says of its call. */
