@@ -79,18 +79,21 @@ export function capabilityOf(kind: ItemKind): ListCapability {
   return kind === "tools" || kind === "prompts" ? kind : "resources";
 }
 
-/** The error that a server gives for an item that it does not have. */
-export function notFound(capability: ListCapability, name: string): McpError {
-  if (capability === "tools") return McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
-  if (capability === "prompts") {
-    return McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
-  }
-  return McpError.of("resource_not_found", `Resource not found: ${name}`, { uri: name });
+/** The error that a server gives for an item that it does not have. `hint` follows in the message, `more` in the data. */
+export function notFound(capability: ListCapability, name: string, hint = "", more: object = {}): McpError {
+  const [noun, kind, field] = NOT_FOUND[capability];
+  return McpError.of(kind, `${noun} not found: ${name}${hint}`, { [field]: name, ...more });
 }
+
+const NOT_FOUND = {
+  tools: ["Tool", "tool_not_found", "toolName"],
+  prompts: ["Prompt", "prompt_not_found", "promptName"],
+  resources: ["Resource", "resource_not_found", "uri"],
+} as const;
 
 /** Whether an error is one of these. */
 export function isNotFoundKind(kind: string | undefined): boolean {
-  return kind === "tool_not_found" || kind === "prompt_not_found" || kind === "resource_not_found";
+  return Object.values(NOT_FOUND).some(([, one]) => one === kind);
 }
 
 /** The same for the item that a request names. */

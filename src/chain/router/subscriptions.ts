@@ -22,7 +22,7 @@ import {
   type Reopens,
 } from "../../protocol/subscription.ts";
 import { unknownTask } from "./addresses.ts";
-import { routesFor, withOthers } from "./calls.ts";
+import { routesFor, withOthers } from "./resources.ts";
 import { isRefusal, withUpstreamName } from "./failures.ts";
 import type { Route } from "./names.ts";
 import type { View } from "./view.ts";
