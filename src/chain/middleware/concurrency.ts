@@ -52,29 +52,29 @@ function createConcurrency(options: ConcurrencyOptions, { error }: DefinitionPla
   if (methods.has(LISTEN)) throw error("methods", `must not have ${LISTEN}: subscriptions have no end`);
   const limits = new Map<string, Limit>();
   const keyOf = KEYS[by];
+  const leave = (limit: Limit): void => {
+    limit.users -= 1;
+    if (limit.users === 0 && limits.size > MAX_UNUSED) limits.delete(limit.key);
+  };
   return trusted(function concurrency(request, context, next) {
     if (!methods.has(request.method)) return next(request, context);
     const key = keyOf(request, context);
-    const limit = limits.get(key) ?? { slots: new Semaphore(calls), users: 0 };
+    const limit = limits.get(key) ?? { key, slots: new Semaphore(calls), users: 0 };
     const { slots } = limit;
     if (slots.isFull && slots.waiting >= queue) {
       return Promise.reject(refused(request, `${calls} calls run already, and ${queue} wait`));
     }
     if (limit.users === 0) limits.set(key, limit);
     limit.users += 1;
-    const leave = (): void => {
-      limit.users -= 1;
-      if (limit.users === 0 && limits.size > MAX_UNUSED) limits.delete(key);
-    };
     if (!slots.isFull) {
       void slots.acquire();
-      return runWithSlot(request, context, next, slots, leave);
+      return runWithSlot(request, context, next, limit, leave);
     }
     const late = (): McpError => refused(request, `${calls} calls run already, and none ended in ${waitMs} ms`);
     return waitForSlot(slots, context.signal, waitMs, late).then(
-      () => runWithSlot(request, context, next, slots, leave),
+      () => runWithSlot(request, context, next, limit, leave),
       (error: unknown) => {
-        leave();
+        leave(limit);
         throw error;
       },
     );
@@ -82,6 +82,7 @@ function createConcurrency(options: ConcurrencyOptions, { error }: DefinitionPla
 }
 
 interface Limit {
+  readonly key: string;
   readonly slots: Semaphore;
   /** Calls that run or wait. */
   users: number;
@@ -105,37 +106,26 @@ async function waitForSlot(slots: Semaphore, signal: AbortSignal, waitMs: number
   }
 }
 
-/** Runs a call that has a slot, and frees the slot. */
+/** Runs a call that has a slot, and frees the slot. Without `finally`, which takes more than twice the time. */
 function runWithSlot(
   request: Request,
   context: Context,
   next: Handler,
-  slots: Semaphore,
-  leave: () => void,
+  limit: Limit,
+  leave: (limit: Limit) => void,
 ): Promise<Result> {
-  const release = (): void => {
-    slots.release();
-    leave();
-  };
-  // Only if the caller can be asked is there a need to copy the context.
-  if (!context.caller.canBeAsked) return ended(next(request, context), release);
-  const slot = new HeldSlot(slots, context);
+  const slot = new HeldSlot(limit.slots, context);
   const ask: Context["ask"] = (question, options) => slot.without(() => context.ask(question, options));
-  return ended(next(request, copyContext(context, { ask })), () => {
-    slot.end();
-    leave();
-  });
-}
-
-/** The same as `outcome.finally(end)`, in less than half the time. */
-function ended(outcome: Promise<Result>, end: () => void): Promise<Result> {
-  return outcome.then(
+  const passed = context.caller.canBeAsked ? copyContext(context, { ask }) : context;
+  return next(request, passed).then(
     (result) => {
-      end();
+      slot.end();
+      leave(limit);
       return result;
     },
     (error: unknown) => {
-      end();
+      slot.end();
+      leave(limit);
       throw error;
     },
   );
