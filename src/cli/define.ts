@@ -5,7 +5,7 @@ import { McpError } from "../protocol/errors.ts";
 import { beforeSeparator, UsageError } from "./command.ts";
 import { flagLines, parseFlags, wrap, type Flags, type ParsedLine } from "./flags.ts";
 import { requiredPages, toFailure } from "./show/problems.ts";
-import { printJson, sanitizeFor, stdoutError } from "./terminal/output.ts";
+import { printJson, hintFor, stdoutError } from "./terminal/output.ts";
 
 /** A command in the table of all commands (commands/index.ts). */
 export interface CommandEntry {
@@ -117,7 +117,7 @@ export async function reportFailures(
     const code = error instanceof McpError ? ` (${error.code})` : "";
     const pages = requiredPages(error).map((page) => `Visit this page first: ${page}`);
     for (const line of [`catenary: ${document.message}${code}`, ...pages]) {
-      process.stderr.write(`${sanitizeFor(process.stderr, line)}\n`);
+      process.stderr.write(`${hintFor(process.stderr, line)}\n`);
     }
     return exit;
   }

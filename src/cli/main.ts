@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { nearest } from "../core/options.ts";
 import { beforeSeparator, EXIT, UsageError } from "./command.ts";
 import { COMMANDS } from "./commands/index.ts";
-import { exit, exitWithError, printStatus, terminalWidth } from "./terminal/output.ts";
+import { exit, exitWithError, printStatus, setCommands, terminalWidth } from "./terminal/output.ts";
 import { oneLine } from "./terminal/text.ts";
 
 function helpText(): string {
@@ -81,6 +81,7 @@ if (usual?.name === "onWarning") {
   });
 }
 
+setCommands(Object.keys(COMMANDS));
 try {
   const code = await main(process.argv.slice(2));
   if (code !== undefined) exit(code);

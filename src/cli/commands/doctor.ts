@@ -53,7 +53,7 @@ import {
   targetName,
   type TargetValues,
 } from "../target/target.ts";
-import { paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
+import { hintFor, paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 
@@ -392,7 +392,7 @@ function printChecks(checks: readonly Check[], isQuiet: boolean): void {
   const { stdout } = process;
   for (const { subject, check, status, message, hint } of checks) {
     if (isQuiet && status === "ok") continue;
-    const safe = (text: string): string => sanitizeFor(stdout, text);
+    const safe = (text: string): string => hintFor(stdout, text);
     if (subject !== lastSubject) printTrusted(`${paint("bold", safe(oneLine(subject)), stdout)}\n`);
     lastSubject = subject;
     const [first = "", ...more] = message.split("\n");

@@ -13,7 +13,7 @@ import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag, type ParsedLine } from "../flags.ts";
 import { CONFIG, requireConfig } from "../target/target.ts";
-import { paint, printJson, printTrusted } from "../terminal/output.ts";
+import { hintFor, paint, printJson, printTrusted } from "../terminal/output.ts";
 import { oneLine, quoteWord } from "../terminal/text.ts";
 
 interface Found {
@@ -168,13 +168,13 @@ function label({ server, kind, name }: Pick<Found, "server" | "kind" | "name">):
   return `${PIN_NOUNS[kind]} ${oneLine(server)}${kind === "server" ? "" : `/${oneLine(name)}`}`;
 }
 
+const NOTHING_YET =
+  "Nothing is approved or held back yet. To let the servers list what they offer: catenary tools CONFIG\n";
+
 function show(chosen: readonly Found[], isWhole: boolean, config: string | undefined, file: string | undefined): void {
   const held = chosen.filter(({ pin }) => pin.held !== undefined);
   const approved = chosen.filter(({ pin }) => pin.held === undefined);
-  if (chosen.length === 0)
-    printTrusted(
-      "Nothing is approved or held back yet. To let the servers list what they offer: catenary tools CONFIG\n",
-    );
+  if (chosen.length === 0) printTrusted(hintFor(process.stdout, NOTHING_YET));
   for (const one of approved) {
     printTrusted(`${paint("green", "approved", process.stdout)}  ${label(one)}\n`);
     if (isWhole && chosen.length === 1) printTrusted(difference(one.pin.approved, one.pin.approved));
@@ -190,9 +190,8 @@ function show(chosen: readonly Found[], isWhole: boolean, config: string | undef
       ? [`${only.server}/${only.name}`]
       : new Set(held.map(({ server }) => server));
   const words = [...(config === undefined ? [] : [config]), ...names, ...(file === undefined ? [] : ["--file", file])];
-  printTrusted(
-    `\nHeld back: ${held.length}. To approve: catenary pins approve ${words.map((word) => quoteWord(oneLine(word))).join(" ")}\n`,
-  );
+  const command = `catenary pins approve ${words.map((word) => quoteWord(oneLine(word))).join(" ")}`;
+  printTrusted(hintFor(process.stdout, `\nHeld back: ${held.length}. To approve: ${command}\n`));
 }
 
 /** What has changed from one definition to another: the lines of each field that differ. */

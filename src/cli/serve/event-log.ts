@@ -5,7 +5,7 @@ import { log } from "../../chain/middleware/log.ts";
 import type { MiddlewareFactories } from "../../config/index.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { directStatus, isTerminal, paint, sanitizeFor, writeLines } from "../terminal/output.ts";
+import { directStatus, hintFor, isTerminal, paint, sanitizeFor, writeLines } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 
 export type LogLevel = "info" | "warning" | "error";
@@ -58,7 +58,7 @@ export class EventLog {
     const name = sourceOf(entry);
     const shown = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
     const prefix = this.#hasTimes ? `${isTerminal(process.stderr) ? paint("dim", localTime()) : time} ` : "";
-    writeLines(`${prefix}${shown} ${colored(sanitizeFor(process.stderr, entry.message))}\n`);
+    writeLines(`${prefix}${shown} ${colored(hintFor(process.stderr, entry.message))}\n`);
   }
 
   /** A `log` that writes to this log, in its format unless the config sets another. */

@@ -3,7 +3,7 @@
 // may write our output to its log.
 
 import type { Problem } from "../../config/index.ts";
-import { paint, sanitizeFor, terminalWidth } from "../terminal/output.ts";
+import { hintFor, paint, sanitizeFor, terminalWidth } from "../terminal/output.ts";
 import { sanitize, truncate, widthOf } from "../terminal/text.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
@@ -28,14 +28,14 @@ export function problemLines(file: string, text: string, problems: readonly Prob
   return problems.flatMap((problem) => [
     messageLine(file, problem, stream),
     ...excerptLines(lineAt(problem.line), problem, stream),
-    ...(problem.hint === undefined ? [] : [`  ${sanitizeFor(stream, problem.hint)}`]),
+    ...(problem.hint === undefined ? [] : [`  ${hintFor(stream, problem.hint)}`]),
   ]);
 }
 
 function messageLine(file: string, { line, column, severity, message }: Problem, stream: Screen): string {
   const position = paint("bold", sanitizeFor(stream, `${file}:${line}:${column}:`), stream);
   const label = paint(severity === "error" ? ["bold", "red"] : ["bold", "yellow"], `${severity}:`, stream);
-  return `${position} ${label} ${sanitizeFor(stream, message)}`;
+  return `${position} ${label} ${hintFor(stream, message)}`;
 }
 
 /** Returns nothing for an empty line, such as the end of the file. */

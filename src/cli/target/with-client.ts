@@ -16,7 +16,7 @@ import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT, Interruption } from "../command.ts";
 import { createElicitation } from "../terminal/elicitation.ts";
 import { LineSplitter } from "../terminal/line-splitter.ts";
-import { sanitizeFor } from "../terminal/output.ts";
+import { hintFor } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter } from "../terminal/prompter.ts";
@@ -72,7 +72,7 @@ export async function withClient(
     line.note(text);
   });
   const prompter = Prompter.isAvailable() ? new Prompter(interruption.interrupt, line) : undefined;
-  const print = (text: string): void => line.note(sanitizeFor(process.stderr, text));
+  const print = (text: string): void => line.note(hintFor(process.stderr, text));
   const stderr = new LineSplitter((text) => print(`stderr: ${text}`));
   const note = values.quiet === true ? (): void => undefined : print;
   const busy = (text: string): void => line.busy(text);

@@ -57,7 +57,7 @@ let writeStatus = (text: string): void => writeLines(`${text}\n`);
 
 /** Writes a line to stderr. */
 export function printStatus(text: string): void {
-  writeStatus(text);
+  writeStatus(asTyped(process.stderr, text));
 }
 
 /** Passes what `printStatus` would write to another function. */
@@ -76,7 +76,7 @@ export function paint(style: Style, text: string, stream: { readonly isTTY?: boo
 /** Prints an error and exits, since a loaded module may keep the process alive. */
 export function exitWithError(error: unknown): void {
   const code = error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage;
-  exit(code, `catenary: ${sanitizeFor(process.stderr, errorMessage(error))}\n`);
+  exit(code, `catenary: ${hintFor(process.stderr, errorMessage(error))}\n`);
 }
 
 /** Exits once everything written has been flushed. */
@@ -133,12 +133,29 @@ export function sanitizeFor(stream: { readonly isTTY?: boolean }, text: string):
   return isTerminal(stream) ? sanitize(text) : text;
 }
 
+/** Finds our commands in a message; undefined if this is not the program `catenary`. */
+let commandsInText: RegExp | undefined;
+
+export function setCommands(names: readonly string[]): void {
+  commandsInText = new RegExp(`(?<!npx |[\\w./-])catenary(?= (?:${names.join("|")}|--help)\\b)`, "g");
+}
+
+/** For a terminal: commands in our own message as the user starts them, such as `npx catenary add` for `catenary add`. */
+function asTyped(stream: { readonly isTTY?: boolean }, text: string): string {
+  return commandsInText === undefined || !isTerminal(stream) ? text : text.replace(commandsInText, ownCommand);
+}
+
+/** Our own message, which may quote others: sanitized, and with commands as the user starts them. */
+export function hintFor(stream: { readonly isTTY?: boolean }, text: string): string {
+  return asTyped(stream, sanitizeFor(stream, text));
+}
+
 /** How the user has started this program, for commands that we print. */
 export function ownCommand(): string {
   const [, script = "catenary"] = process.argv;
-  const isInstalledHere = existsSync(join("node_modules", ".bin", "catenary"));
-  if (isInstalledHere || /[/\\](?:_npx|\.bin)[/\\]/.test(script)) return "npx catenary";
-  if (basename(script) === "catenary") return "catenary";
+  const isLocal = /[/\\](?:_npx|\.bin)[/\\]/.test(script);
+  if (basename(script) === "catenary" && !isLocal) return "catenary";
+  if (isLocal || existsSync(join("node_modules", ".bin", "catenary"))) return "npx catenary";
   const below = relative(process.cwd(), script);
   return `node ${quoteWord(below.startsWith("..") ? script : below)}`;
 }
