@@ -27,7 +27,8 @@ import { parseFlags, seconds, section } from "../flags.ts";
 import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
-import { openClientFile, shortPath, valueIn } from "../setup/change-file.ts";
+import { shortPath, valueIn } from "../setup/change-file.ts";
+import { openClientFile } from "../setup/client-files.ts";
 import {
   type Check,
   checkEntryPatterns,

@@ -15,13 +15,12 @@ import {
   CHANGE_FLAGS,
   CHANGE_NOTES,
   changeFile,
-  CLIENTS_ABOUT,
   editText,
-  findClient,
   shortPath,
   valueIn,
   type Edit,
 } from "../setup/change-file.ts";
+import { CLIENTS_ABOUT, findClient } from "../setup/client-files.ts";
 import {
   clientFiles,
   type ClientSource,

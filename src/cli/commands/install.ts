@@ -14,20 +14,15 @@ import { NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { firstGiven, flag, type FlagValues, type ParsedLine } from "../flags.ts";
 import { tokenOf } from "../serve/control.ts";
+import { CHANGE_FLAGS, CHANGE_NOTES, changeFile, editText, shortPath, valueIn } from "../setup/change-file.ts";
 import {
-  CHANGE_FLAGS,
-  CHANGE_NOTES,
-  changeFile,
   CLIENTS_ABOUT,
   configArgument,
-  editText,
   fileOf,
   findClient,
   openClientFile,
   ownCommand,
-  shortPath,
-  valueIn,
-} from "../setup/change-file.ts";
+} from "../setup/client-files.ts";
 import { plural } from "../show/problems.ts";
 import { CONFIG, parseHeaders, requireConfig, URL_FLAGS } from "../target/target.ts";
 import { TOKEN_VARIABLE } from "../target/sign-in.ts";

@@ -13,6 +13,7 @@ import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag, type ParsedLine } from "../flags.ts";
 import { CONFIG, requireConfig } from "../target/target.ts";
+import { diffLines, paintDiff } from "../terminal/line-diff.ts";
 import { hintFor, paint, printJson, printTrusted } from "../terminal/output.ts";
 import { oneLine, quoteWord } from "../terminal/text.ts";
 
@@ -206,7 +207,8 @@ export function difference(from: PinnedDefinition | undefined, to: PinnedDefinit
       const [old, now] = [linesOf(before, field), linesOf(after, field)];
       const isSame = old.join("\n") === now.join("\n");
       if (isSame && from !== to) return "";
-      return `    ${oneLine(field)}:\n${isSame ? now.map((line) => `        ${line}\n`).join("") : changedLines(old, now)}`;
+      const lines = isSame ? now.map((line) => `  ${line}`) : diffLines(old, now, 1).map(paintDiff);
+      return [`    ${oneLine(field)}:\n`, ...lines.map((line) => `      ${line}\n`)].join("");
     })
     .join("");
 }
@@ -219,29 +221,11 @@ function linesOf(definition: Definition | undefined, field: string): readonly st
   return text.split("\n").map(visible);
 }
 
-/** Without the lines at the beginning and the end that are the same, except for one on each side. */
-function changedLines(old: readonly string[], now: readonly string[]): string {
-  let start = 0;
-  while (start < Math.min(old.length, now.length) && old[start] === now[start]) start += 1;
-  let end = 0;
-  while (end < Math.min(old.length, now.length) - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
-  const around = (lines: readonly string[]): string => lines.map((line) => `        ${line}\n`).join("");
-  const marked = (lines: readonly string[], mark: "-" | "+"): string =>
-    lines
-      .slice(start, lines.length - end)
-      .map((line) => `${paint(mark === "-" ? "red" : "green", `      ${mark} ${line}`, process.stdout)}\n`)
-      .join("");
-  const before = around(old.slice(Math.max(0, start - 1), start));
-  const after = around(old.slice(old.length - end, old.length - end + 1));
-  return before + marked(old, "-") + marked(now, "+") + after;
-}
-
 /** What a reader cannot see or tell apart from a space: control and format characters, fillers, odd spaces. */
 const INVISIBLE = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /** Shows invisible characters as escapes, such as `\u{e0041}`. */
 export function visible(text: string): string {
-  return text.replaceAll("\t", "    ").replaceAll(INVISIBLE, (found) => {
-    return `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`;
-  });
+  const escape = (character: string): string => `\\u{${character.codePointAt(0)?.toString(16)}}`;
+  return text.replaceAll("\t", "    ").replaceAll(INVISIBLE, escape);
 }

@@ -2,16 +2,17 @@
 // Used by all commands that write configs, so that none of them can write without asking.
 
 import { lstat, readdir, realpath, rm, stat } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { clientFilePath, CLIENTS, type Client, type ClientFile, type ClientServer } from "../../config/clients.ts";
+import type { Client } from "../../config/clients.ts";
 import { MAX_CONFIG_BYTES } from "../../config/document.ts";
 import { homeFolder, makeDirectory, readBounded, replaceFile } from "../../core/files.ts";
 import { boolean } from "../../core/fields.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { EXIT, suggest, UsageError } from "../command.ts";
+import { EXIT, UsageError } from "../command.ts";
 import type { FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
+import { diffLines, paintDiff } from "../terminal/line-diff.ts";
 import { paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import { agrees, Prompter } from "../terminal/prompter.ts";
@@ -141,7 +142,9 @@ export async function changeFile(file: EditedFile, edited: string, options: Chan
   const { values, done, unchanged, document } = options;
   const { path, real, text } = file;
   const isChanged = edited !== (text ?? "");
-  const diff = isChanged ? diffLines(text ?? "", edited).map(coverSecrets) : [];
+  const diff = isChanged
+    ? diffLines(splitLines(text ?? ""), splitLines(edited), CONTEXT_LINES, ["  ..."]).map(coverSecrets)
+    : [];
   const shownPath = real === resolve(path) ? shortPath(path) : `${shortPath(path)} (a link to ${shortPath(real)})`;
   const report = (backup?: string): void => {
     if (values.json === true) printJson({ ...document, file: real, changed: isChanged, backup, diff: diff.join("\n") });
@@ -216,32 +219,10 @@ async function removeOldBackups(real: string): Promise<void> {
 function printDiff(path: string, isNew: boolean, diff: readonly string[]): void {
   const { stdout } = process;
   printTrusted(`${paint("bold", sanitizeFor(stdout, `${path}${isNew ? " (new)" : ""}`), stdout)}\n`);
-  for (const line of diff) {
-    const style = line.startsWith("+") ? "green" : line.startsWith("-") ? "red" : "dim";
-    printTrusted(`${paint(style, sanitizeFor(stdout, line), stdout)}\n`);
-  }
+  for (const line of diff) printTrusted(`${paintDiff(sanitizeFor(stdout, line))}\n`);
 }
 
 const CONTEXT_LINES = 3;
-
-/** The lines that differ, with some lines around them. One block is enough: an edit is in one place. */
-function diffLines(before: string, after: string): string[] {
-  const [old, now] = [splitLines(before), splitLines(after)];
-  const most = Math.min(old.length, now.length);
-  let head = 0;
-  while (head < most && old[head] === now[head]) head += 1;
-  let tail = 0;
-  while (tail < most - head && old.at(-1 - tail) === now.at(-1 - tail)) tail += 1;
-  const from = Math.max(head - CONTEXT_LINES, 0);
-  return [
-    ...(from > 0 ? ["  ..."] : []),
-    ...old.slice(from, head).map((line) => `  ${line}`),
-    ...old.slice(head, old.length - tail).map((line) => `- ${line}`),
-    ...now.slice(head, now.length - tail).map((line) => `+ ${line}`),
-    ...old.slice(old.length - tail, old.length - tail + CONTEXT_LINES).map((line) => `  ${line}`),
-    ...(tail > CONTEXT_LINES ? ["  ..."] : []),
-  ];
-}
 
 function splitLines(text: string): string[] {
   const lines = text.split(/\r?\n/);
@@ -252,46 +233,4 @@ function splitLines(text: string): string[] {
 export function shortPath(path: string): string {
   const below = isAbsolute(path) ? relative(homeFolder(), path) : "..";
   return below.startsWith("..") || below === "" ? path : join("~", below);
-}
-
-// What the set-up commands share: finding a client by its name, the file that the client reads, and the entry with which
-// a client starts us.
-
-const CLIENT_NAMES: readonly string[] = CLIENTS.map(({ name }) => name);
-
-export const CLIENTS_ABOUT: string = `CLIENT is one of ${CLIENT_NAMES.join(", ")}.`;
-
-export function findClient(name: string): Client {
-  const found = CLIENTS.find((client) => client.name === name.toLowerCase());
-  if (found !== undefined) return found;
-  const all = `the clients are ${CLIENT_NAMES.join(", ")}`;
-  throw new UsageError(`There is no client ${name}; ${suggest(name, CLIENT_NAMES, all)}`);
-}
-
-/** The file of a client for all projects, or for the project in the current folder. */
-export function fileOf({ files, title }: Client, isProject: boolean): ClientFile {
-  const scope = isProject ? "project" : "user";
-  const found = files.find((file) => file.scope === scope && file.isOld !== true);
-  if (found === undefined) throw new UsageError(`${title} has no config for a project; leave --project out`);
-  return found;
-}
-
-export async function openClientFile(client: Client, file: ClientFile): Promise<EditedFile> {
-  const root = file.scope === "project" ? process.cwd() : homeFolder();
-  return openForEdit(clientFilePath(file), client.format, root);
-}
-
-/** A command that starts this program, also for a client with another PATH. */
-export async function ownCommand(args: readonly string[], isProject: boolean): Promise<ClientServer> {
-  const script = await realpath(process.argv[1] ?? "").catch(() => "");
-  // The cache of npx may be cleared at any time.
-  if (script.includes(`${sep}_npx${sep}`)) return { command: "npx", args: ["-y", "catenary", ...args] };
-  // The file of a project is shared with other machines.
-  if (isProject) return { command: "catenary", args };
-  return { command: process.execPath, args: [script, ...args] };
-}
-
-/** The path of the config for an entry: absolute, or for a project relative to it. */
-export function configArgument(path: string, isProject: boolean): string {
-  return isProject && resolve(path).startsWith(process.cwd() + sep) ? path : resolve(path);
 }

@@ -2,7 +2,7 @@
 // lines, indentation, line ends, trailing commas. jsonc-parser can edit too, but it moves a comment at the end of a line
 // to the new property, and removes comments before a removed one.
 
-import { createScanner, parseTree, type Node, type ParseError } from "jsonc-parser";
+import { parseTree, type Node, type ParseError } from "jsonc-parser";
 import { Problems } from "../../config/document.ts";
 import { defined } from "../../core/values.ts";
 
@@ -69,10 +69,8 @@ function replaceValue(text: string, property: Node, old: Node, value: unknown): 
 
 /** A value on several lines; `indent` is that of its first line. */
 function write(text: string, value: unknown, indent: string): string {
-  const lines = JSON.stringify(value, undefined, unitIn(text)).split("\n");
-  return compactArrays(lines.join("\n"))
-    .split("\n")
-    .join(`${lineEndIn(text)}${indent}`);
+  const json = compactArrays(JSON.stringify(value, undefined, unitIn(text)));
+  return json.replaceAll("\n", `${lineEndIn(text)}${indent}`);
 }
 
 /** Arrays of short strings, such as arguments, are easier to read on one line. */
@@ -126,29 +124,18 @@ function removeProperty(text: string, object: Node, property: Node): string {
   return head + text.slice(end);
 }
 
-// In jsonc-parser, these are members of a `const enum`, which cannot be imported.
-const [COMMA, LINE_COMMENT, BLOCK_COMMENT, LINE_BREAK, TRIVIA] = [5, 12, 13, 14, 15];
+const COMMENT = String.raw`(?:\/\/[^\r\n]*|\/\*(?:(?!\*\/)[^])*\*\/)`;
+const COMMENTS = String.raw`(?:[ \t]*${COMMENT})*`;
+/** The rest of the line of a property, up to the end of its last comment or its comma. */
+const LINE_REST = new RegExp(`^${COMMENTS}(?:[ \\t]*,${COMMENTS})?`);
+/** The comma may be on a later line. */
+const UP_TO_COMMA = new RegExp(String.raw`^(?:\s|${COMMENT})*,`);
 
 /** What follows a property: the offset after its comma, and the end of its line with its comments. */
 function scanAfter(text: string, from: number): { comma?: number; lineEnd: number } {
-  const scanner = createScanner(text, false);
-  scanner.setPosition(from);
-  let comma: number | undefined;
-  let lineEnd = from;
-  let isSameLine = true;
-  for (;;) {
-    const token = scanner.scan() as number;
-    const end = scanner.getPosition();
-    if (token === COMMA && comma === undefined) {
-      comma = end;
-      if (isSameLine) lineEnd = end;
-    } else if (token === LINE_COMMENT || token === BLOCK_COMMENT) {
-      if (isSameLine) lineEnd = end;
-    } else if (token === LINE_BREAK && comma === undefined) {
-      // The comma may be on a later line.
-      isSameLine = false;
-    } else if (token !== TRIVIA) {
-      return { ...defined({ comma }), lineEnd: Math.max(lineEnd, comma ?? 0) };
-    }
-  }
+  const rest = text.slice(from);
+  const upToComma = UP_TO_COMMA.exec(rest)?.[0];
+  const comma = upToComma === undefined ? undefined : from + upToComma.length;
+  const lineEnd = from + (LINE_REST.exec(rest)?.[0].length ?? 0);
+  return { ...defined({ comma }), lineEnd: Math.max(lineEnd, comma ?? 0) };
 }

@@ -39,66 +39,40 @@ interface Table {
 }
 
 function findTables(text: string): Table[] {
-  const tables: { keys: readonly string[]; start: number; end: number }[] = [];
-  let state: LineState = { depth: 0 };
-  let offset = 0;
-  for (const line of text.split(/(?<=\n)/)) {
-    const isInside = state.quote !== undefined || state.depth > 0;
-    const keys = isInside ? undefined : headerKeys(line);
-    if (keys !== undefined) tables.push({ keys, start: offset, end: offset });
-    else state = scanLine(line, state);
-    offset += line.length;
-    const current = tables.at(-1);
-    if (current !== undefined && (isInside || !/^\s*(?:#.*)?\s*$/.test(line))) current.end = offset;
+  const tables: Table[] = [];
+  const brackets = Array.from(text.matchAll(/(?<![^\n])[ \t]*\[/g), ({ index }) => index);
+  let start = 0;
+  for (const at of [...brackets, text.length]) {
+    const part = text.slice(start, at);
+    // A bracket in a string or an array of several lines begins no table: the part before it is not complete.
+    if (!isToml(part)) continue;
+    const lines = part.split(/(?<=\n)/);
+    const last = lines.findLastIndex((line) => !/^\s*(?:#.*)?\s*$/.test(line));
+    const end = start + lines.slice(0, last + 1).join("").length;
+    tables.push({ keys: headerKeys(lines[0] ?? ""), start, end });
+    start = at;
   }
   return tables;
 }
 
-/** The keys of a header; undefined if the line is not one. */
-function headerKeys(line: string): string[] | undefined {
-  if (!/^\s*\[/.test(line)) return undefined;
-  const keys: string[] = [];
+function isToml(text: string): boolean {
   try {
-    let inner: unknown = parse(line);
-    for (;;) {
-      if (Array.isArray(inner)) [inner] = inner as unknown[];
-      const [entry] = isObject(inner) ? Object.entries(inner) : [];
-      if (entry === undefined) return keys;
-      keys.push(entry[0]);
-      inner = entry[1];
-    }
+    parse(text);
+    return true;
   } catch {
-    return undefined;
+    return false;
   }
 }
 
-interface LineState {
-  /** The delimiter of the string that has begun on an earlier line. */
-  readonly quote?: string | undefined;
-  /** How many arrays and inline tables have begun. */
-  readonly depth: number;
-}
-
-/** The state after a line. */
-function scanLine(line: string, { quote: open, depth: before }: LineState): LineState {
-  let quote = open;
-  let depth = before;
-  for (let at = 0; at < line.length; at += 1) {
-    const rest = line.slice(at);
-    if (quote !== undefined) {
-      if (quote.startsWith('"') && rest.startsWith("\\")) at += 1;
-      else if (rest.startsWith(quote)) {
-        at += quote.length - 1;
-        quote = undefined;
-      }
-      continue;
-    }
-    if (rest.startsWith("#")) break;
-    quote = /^(?:"""|'''|["'])/.exec(rest)?.[0];
-    at += (quote?.length ?? 1) - 1;
-    if (/^[[{]/.test(rest)) depth += 1;
-    if (/^[\]}]/.test(rest)) depth -= 1;
+/** The keys of a header; none if the line is not one. */
+function headerKeys(line: string): string[] {
+  const keys: string[] = [];
+  let inner: unknown = /^\s*\[/.test(line) ? parse(line) : undefined;
+  for (;;) {
+    if (Array.isArray(inner)) [inner] = inner as unknown[];
+    const [entry] = isObject(inner) ? Object.entries(inner) : [];
+    if (entry === undefined) return keys;
+    keys.push(entry[0]);
+    inner = entry[1];
   }
-  // Only these go on in the next line.
-  return { quote: quote?.length === 3 ? quote : undefined, depth };
 }
