@@ -22,10 +22,10 @@ import {
   ENDPOINT_FLAGS,
   parseServeFlags,
   SERVE_FLAGS,
-  setUpTokenByFlags,
   SIGNAL_NOTES,
   startServing,
 } from "../serve/start.ts";
+import { setUpTokenByFlags } from "../serve/token.ts";
 import { EventLog } from "../serve/event-log.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";

@@ -33,11 +33,11 @@ import {
   parseEndpointFlags,
   parseServeFlags,
   SERVE_FLAGS,
-  setUpTokenByFlags,
   SIGNAL_NOTES,
   startServing,
   TOKEN_NOTES,
 } from "../serve/start.ts";
+import { setUpTokenByFlags } from "../serve/token.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";

@@ -1,16 +1,11 @@
-// Starts a server for the commands that serve: parses their flags, sets up the token, prints the URL and the entry for a
+// Starts a server for the commands that serve: parses their flags, prints the URL and the entry for a
 // client's config, and closes the server on a signal.
 
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { link, rm } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
-import { AuthError, TOKEN_PRINCIPAL, type Authenticator } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { boolean, strings } from "../../core/fields.ts";
-import { evaluatesCode, type Handler } from "../../core/handler.ts";
-import { defined, errorMessage } from "../../core/values.ts";
+import { defined } from "../../core/values.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { orList } from "../../live/languages.ts";
@@ -22,6 +17,7 @@ import { coverSecrets } from "../show/problems.ts";
 import { paint, printStatus, ownCommand, sanitizeFor } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import { loadAhead, loadForServer } from "./preload.ts";
+import { storedSecret, type TokenBanner } from "./token.ts";
 
 const ADDRESS_FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
 
@@ -127,9 +123,6 @@ function parsePort(digits: string | undefined, text: string): number {
  */
 export const GATEWAY_GRACE_MS = 10_000;
 
-/** Of a generated token, and of the key of session ids. */
-const KEY_BYTES = 32;
-
 /** How long calls in flight may take after the first signal. */
 export const DRAIN_MS = 30_000;
 
@@ -173,37 +166,11 @@ async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttp
 }
 
 /**
- * The key that seals session ids, so that clients go on when the server is restarted. It is kept in a file of the user.
- * Returns undefined if the file cannot be used: sessions then end with the server.
+ * The key that seals session ids, so that clients go on when the server is restarted. Returns undefined if it cannot be
+ * kept: sessions then end with the server.
  */
 export async function sessionKey(): Promise<string | undefined> {
   return storedSecret("session.key", "sessions will not survive a restart");
-}
-
-/**
- * A secret of the user that is the same at each start, kept in a file. Returns undefined, and prints what follows from
- * that, if the file cannot be used.
- */
-async function storedSecret(name: string, otherwise: string): Promise<string | undefined> {
-  const { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } =
-    await import("../../core/private-files.ts");
-  const file = join(stateDirectory(), name);
-  try {
-    const known = await readPrivate(file);
-    if (known !== undefined && known !== "") return known;
-    await makePrivateDirectory(stateDirectory());
-    const draft = `${file}.${randomBytes(6).toString("hex")}`;
-    await writePrivate(draft, randomBytes(KEY_BYTES).toString("base64url"));
-    // Fails if another process has written the key meanwhile; that one is used then.
-    const linked = await Promise.allSettled([link(draft, file)]);
-    await rm(draft);
-    const key = await readPrivate(file);
-    if (key === undefined) throw (linked[0] as PromiseRejectedResult).reason;
-    return key;
-  } catch (error) {
-    printStatus(`catenary: ${otherwise}: ${errorMessage(error)}`);
-    return undefined;
-  }
 }
 
 /** Prints the banner of an HTTP server on stderr, or `json` on stdout. From now on, a signal closes the server. */
@@ -220,7 +187,7 @@ export function announce(
   process.stdout.write(`${JSON.stringify({ ...json, token })}\n`);
 }
 
-export interface Banner {
+export interface Banner extends TokenBanner {
   readonly url: string;
   /** What is served, such as the path of the config. */
   readonly source: string;
@@ -230,20 +197,6 @@ export interface Banner {
   readonly host: string;
   /** The only other hosts that the server accepts, if it listens on all addresses. */
   readonly allowedHosts?: readonly string[] | undefined;
-  /** The path of the config whose token callers must send; the token itself is not printed. */
-  readonly tokenIn?: string | undefined;
-  /** What the token is there. Default: the value of listen.token. */
-  readonly tokenKey?: string | undefined;
-  /** The generated token that callers must send; printed here and nowhere else. */
-  readonly token?: string | undefined;
-  /** The generated token is the same at the next start. */
-  readonly isTokenKept?: boolean | undefined;
-  /** Callers can run code. */
-  readonly evaluatesCode?: boolean | undefined;
-  /** How to require a token, where none is required and that was not asked for. */
-  readonly howToRequire?: string | undefined;
-  /** No token is required although callers can run code. */
-  readonly isOpen?: boolean | undefined;
 }
 
 type Interfaces = ReturnType<typeof networkInterfaces>;
@@ -341,116 +294,4 @@ function closeAtSignal(close: () => Promise<void>): void {
     void close().finally(end);
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
-}
-
-// Decides who may call over HTTP. If the config has a token or callers, callers must send a token of these. If it has
-// none, a server that runs code requires a generated token, unless --no-token is given. Any other server requires no
-// token, unless --require-token is given.
-
-export interface TokenSetup {
-  readonly http: Pick<ServeHttpOptions, "auth">;
-  readonly banner: Pick<
-    Banner,
-    "tokenIn" | "tokenKey" | "token" | "isTokenKept" | "evaluatesCode" | "isOpen" | "howToRequire"
-  >;
-}
-
-/** As `setUpToken`, by the flags of a command. The token of the starter, and that of --require-token, are kept in a file. */
-export async function setUpTokenByFlags(
-  handler: Handler,
-  values: Pick<ServeValues, "require-token" | "no-token">,
-  {
-    isStarter = false,
-    ...options
-  }: Pick<TokenOptions, "token" | "callers" | "path"> & { readonly isStarter?: boolean },
-): Promise<TokenSetup> {
-  const { "require-token": isRequired = false, "no-token": noToken = false } = values;
-  if (isRequired && noToken) throw new UsageError("Give --require-token or --no-token, not both");
-  const isKept = isStarter || (isRequired && !evaluatesCode(handler));
-  const generated = isKept ? await storedSecret("starter.token", "the token is only for this run") : undefined;
-  const { http, banner } = await setUpToken(handler, { ...options, generated, isRequired, noToken });
-  return { http, banner: { ...banner, isTokenKept: generated !== undefined } };
-}
-
-export interface TokenOptions {
-  /** The token of the config. */
-  readonly token?: string | undefined;
-  /** The current callers of the config, by name. */
-  readonly callers?: (() => ReadonlyMap<string, { readonly token: string }>) | undefined;
-  /** The token for a server that runs code and has no other. Default: a new one. */
-  readonly generated?: string | undefined;
-  /** The path of the config. */
-  readonly path?: string | undefined;
-  /** --require-token is given. */
-  readonly isRequired?: boolean;
-  /** --no-token is given. */
-  readonly noToken: boolean;
-}
-
-export async function setUpToken(
-  handler: Handler,
-  { token, callers = () => new Map(), generated: known, path, isRequired = false, noToken }: TokenOptions,
-): Promise<TokenSetup> {
-  const isLive = evaluatesCode(handler);
-  if (token !== undefined || callers().size > 0) {
-    const key = token === undefined ? "callers" : "listen.token";
-    if (noToken) throw new UsageError(`--no-token contradicts ${key} in ${path}; remove one of them`);
-    const auth = await acceptTokens(() => [
-      ...(token === undefined ? [] : [[TOKEN_PRINCIPAL, token] as const]),
-      ...[...callers()].map(([name, caller]) => [name, caller.token] as const),
-    ]);
-    const tokenKey = token === undefined ? "the token of a caller" : undefined;
-    return {
-      http: { auth: withHint(auth, CONFIG_HINT) },
-      banner: { tokenIn: path, ...defined({ tokenKey }), evaluatesCode: isLive },
-    };
-  }
-  if (!isLive && !isRequired) {
-    return { http: {}, banner: noToken ? {} : { howToRequire: "--require-token" } };
-  }
-  if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
-  const generated = known ?? randomBytes(KEY_BYTES).toString("base64url");
-  return {
-    http: {
-      auth: withHint(
-        await acceptTokens(() => [[TOKEN_PRINCIPAL, generated]]),
-        "it was printed when the server was started",
-      ),
-    },
-    banner: { token: generated, evaluatesCode: isLive },
-  };
-}
-
-const CONFIG_HINT =
-  "send the header Authorization: Bearer TOKEN, with a token of the gateway's config (listen.token, callers)";
-
-/** Adds to the error message where to find the token, because many clients show only the message. */
-function withHint(auth: Authenticator, hint: string): Authenticator {
-  return {
-    authenticate: (credentials) =>
-      auth.authenticate(credentials).catch((error: unknown) => {
-        if (!(error instanceof AuthError) || error.status !== 401) throw error;
-        throw new AuthError(401, `${error.message}; ${hint}`, error.challenge);
-      }),
-  };
-}
-
-/** `known` returns the tokens with the principals that have them. */
-async function acceptTokens(
-  known: () => readonly (readonly [principal: string, token: string])[],
-): Promise<Authenticator> {
-  const { bearer } = await import("../../auth/bearer/bearer.ts");
-  return bearer({
-    verify: (given) => {
-      const sum = digest(given);
-      let found: string | undefined;
-      // Digests have equal lengths, and all are compared, so the time tells neither a length nor which one fits.
-      for (const [principal, token] of known()) if (timingSafeEqual(sum, digest(token))) found = principal;
-      return found === undefined ? undefined : { principal: found };
-    },
-  });
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { Authenticator } from "../../core/authentication.ts";
 import { type Handler, EVALUATES_CODE } from "../../core/handler.ts";
-import { setUpToken } from "./start.ts";
+import { setUpToken } from "./token.ts";
 
 const plain: Handler = async () => ({});
 const live: Handler = async () => ({});
