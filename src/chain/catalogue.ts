@@ -180,8 +180,11 @@ export interface ItemSource {
 }
 
 const MAX_VIEWS = 1_000;
-/** If a list has more items than this, the oldest are forgotten. */
-const MAX_ITEMS = 10_000;
+/** Of all lists of all callers. Above this, the lists of all other callers are forgotten, and read again when needed. */
+const MAX_ITEMS = 1_000_000;
+/** Of one list. What follows is not read, and so is unknown. */
+const MAX_LIST_ITEMS = 100_000;
+const MAX_LIST_LENGTH = 128 * 1024 * 1024;
 /** After this long, a list is read again: a caller without a subscription is not notified of changes. */
 const MAX_AGE_MS = 60_000;
 /** How soon a list may be read again for an unknown name. Otherwise each call of an invented name would read it. */
@@ -205,6 +208,8 @@ export class Catalogue {
   /** Another number when something was learned or forgotten. */
   version: number = startVersion();
   #views = new BoundedMap<string, Partial<Record<ListKind, KnownList>>>(MAX_VIEWS);
+  /** How many items were learned since all were forgotten. */
+  #learned = 0;
 
   /** What the last list says about an item, without reading it. */
   get(kind: ListKind, name: string, caller: Caller): Definition | undefined {
@@ -249,11 +254,13 @@ export class Catalogue {
     const items: unknown = page[LISTS[kind].field];
     if (!Array.isArray(items)) return;
     this.#learn(list, kind, items);
-    if (!isWhole || list.definitions.size === items.length) return;
-    // Something is no longer listed.
-    list.definitions.clear();
-    this.version += 1;
-    this.#learn(list, kind, items);
+    if (isWhole && list.definitions.size !== items.length) {
+      // Something is no longer listed.
+      list.definitions.clear();
+      this.version += 1;
+      this.#learn(list, kind, items);
+    }
+    if (this.#learned > MAX_ITEMS) this.#forgetOthers(list, kind, caller);
   }
 
   /** Reads the list of the caller again. A failure is ignored: what is known stays. */
@@ -263,7 +270,15 @@ export class Catalogue {
 
   forget(): void {
     this.version += 1;
+    this.#learned = 0;
     this.#views = new BoundedMap(MAX_VIEWS);
+  }
+
+  /** Never a part of a list: an item that a transform decides about by its definition would be hidden then. */
+  #forgetOthers(list: KnownList, kind: ListKind, caller: Caller): void {
+    this.forget();
+    this.#learned = list.definitions.size;
+    this.#views.set(viewKey(caller), { [kind]: list });
   }
 
   #fresh(kind: ListKind, caller: Caller): KnownList {
@@ -290,13 +305,10 @@ export class Catalogue {
       const name = isObject(item) ? item[key] : undefined;
       if (!isObject(item) || typeof name !== "string" || definitions.get(name) === item) continue;
       definitions.set(name, item);
+      this.#learned += 1;
       isChanged = true;
     }
     if (isChanged) this.version += 1;
-    for (const oldest of list.definitions.keys()) {
-      if (list.definitions.size <= MAX_ITEMS) return;
-      list.definitions.delete(oldest);
-    }
   }
 
   /** Reads the whole list, once for all who wait, so the caller's signal ends only its own wait. */
@@ -321,10 +333,12 @@ export class Catalogue {
     const fetch = (cursor: string | undefined): Promise<Result> =>
       read({ method, params: cursor === undefined ? {} : { cursor } }, silent);
     const pages: Result[] = [];
-    for await (const { page } of walkPages(field, fetch)) pages.push(page);
+    const limits = { items: MAX_LIST_ITEMS, length: MAX_LIST_LENGTH };
+    for await (const { page } of walkPages(field, fetch, limits)) pages.push(page);
     list.definitions.clear();
     this.version += 1;
     for (const { [field]: items } of pages) if (Array.isArray(items)) this.#learn(list, kind, items);
+    if (this.#learned > MAX_ITEMS) this.#forgetOthers(list, kind, context.caller);
   }
 }
 

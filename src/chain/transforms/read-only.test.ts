@@ -127,3 +127,18 @@ it("judges the tools of each gateway by the lists of that gateway", async () => 
   expect((await writes?.callError("tools/call", { name: "look" }))?.kind).toBe("tool_not_found");
   expect(await reads?.call("tools/call", { name: "look" })).toEqual(textResult("ran"));
 });
+
+it.each([1, 3])("knows every tool of a long list in %i pages", async (pages) => {
+  const size = 10_500 / pages;
+  let lists = 0;
+  const gateway = chain(readOnly()).to(async ({ method, params }) => {
+    if (method !== "tools/list") return textResult("ran");
+    lists += 1;
+    const at = Number(params["cursor"] ?? 0);
+    const tools = Array.from({ length: size }, (_, n) => tool(`t${at * size + n}`, { readOnlyHint: true }));
+    return at + 1 < pages ? { tools, nextCursor: String(at + 1) } : { tools };
+  });
+  const { call } = fakeClient(gateway);
+  for (const name of ["t0", "t5000", "t10499"]) expect(await call("tools/call", { name })).toEqual(textResult("ran"));
+  expect(lists).toBe(pages);
+});
