@@ -8,7 +8,7 @@ import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { withMiddleware, type ChainEntry } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
-import { CACHEABLE } from "../protocol/lists.ts";
+import { CACHEABLE, type List } from "../protocol/lists.ts";
 import { Item, type Definition } from "./catalogue.ts";
 import { addedBy, type ItemHandler, type Layer, type LayeredMiddleware, type Transform } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
@@ -201,11 +201,12 @@ export class Driver {
   /** The items of a page as callers see them; the same array as the last time if nothing has changed. */
   #transformed(
     { transforms, dependsOnCaller, isLive, lists, definitions }: Segment,
-    { kind, key }: KindOfList,
+    list: KindOfList,
     items: readonly unknown[],
     context: Context,
     isFirstPage: boolean,
   ): readonly unknown[] | Promise<readonly unknown[]> {
+    const { kind, key } = list;
     const isKept = !dependsOnCaller && !isLive;
     const known = isKept ? keptList(lists, kind, items, isFirstPage) : undefined;
     if (known !== undefined) return known;
@@ -228,7 +229,7 @@ export class Driver {
     }
     const finish = (all: readonly unknown[]): readonly unknown[] => {
       const isSame = all.length === items.length && all.every((definition, at) => definition === items[at]);
-      const page = isSame ? items : all.filter((definition) => definition !== undefined);
+      const page = isSame ? items : withoutSameNames(all, transforms[0]?.transform.onSameName, list);
       if (isKept) lists.set(items, { kind, isFirstPage, before: [...items], after: page });
       return page;
     };
@@ -313,4 +314,15 @@ function listsNames(error: McpError, { kind }: Item): boolean {
 
 function definitionOf(item: Item | undefined): Definition | undefined {
   return item?.definition;
+}
+
+/** Leaves out what is hidden, and items whose name another one before has. */
+function withoutSameNames(all: readonly unknown[], report: Transform["onSameName"], list: List): readonly unknown[] {
+  const names = new Set<unknown>();
+  return all.filter((definition) => {
+    if (report === undefined || !isObject(definition)) return definition !== undefined;
+    const { [list.key]: name } = definition;
+    if (names.has(name)) report(list, String(name));
+    return names.size !== names.add(name).size;
+  });
 }

@@ -397,6 +397,22 @@ describe("transform({ item })", () => {
     });
   });
 
+  it("shows the first of two items with one name, calls it, and warns of the second", async () => {
+    const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+    try {
+      const same = transform({ item: (item) => (item.kind === "tools" ? { ...item, name: "same" } : item) });
+      const { call } = fakeClient(chain(same).to(notes()));
+      const { tools } = await call("tools/list");
+      expect((tools as { name: string }[]).map(({ name }) => name)).toEqual(["same"]);
+      await call("tools/list");
+      expect(warnings.mock.calls.map(([message]) => message)).toEqual([
+        'transform(): `item`: tools has two items with the name "same"; the second is left out',
+      ]);
+    } finally {
+      warnings.mockRestore();
+    }
+  });
+
   it("knows the upstream of an item, and what a router calls it", async () => {
     const seen: unknown[] = [];
     const watching = transform({

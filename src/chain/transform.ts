@@ -129,10 +129,12 @@ type ChangeItem = NonNullable<TransformOptions["item"]>;
 
 /** The function of a user as a transform of the chain. */
 function itemTransform(change: ChangeItem): Transform {
+  const warn = warner("transform(): `item`");
   return {
     kinds: kindsOf(LIST_CAPABILITIES),
     // Its answers tell which item has a name.
     searchesNames: true,
+    onSameName: ({ field, key }, name) => warn(sameName(field, key, name)),
     needs: () => true,
     hides: true,
     // Nothing of a caller is too small to decide by, so the answer for one request does not count for the next.
@@ -310,7 +312,7 @@ function checkItems(items: readonly unknown[], { field, key }: List, warn: Warn)
       return [];
     }
     if (taken.has(name)) {
-      warn(`${field} has two items with the ${key} ${JSON.stringify(name)}; the second is left out`);
+      warn(sameName(field, key, name));
       return [];
     }
     taken.add(name);
@@ -321,3 +323,7 @@ function checkItems(items: readonly unknown[], { field, key }: List, warn: Warn)
 }
 
 const NO_SCHEMA = { type: "object" } as const;
+
+function sameName(field: string, key: string, name: string): string {
+  return `${field} has two items with the ${key} ${JSON.stringify(name)}; the second is left out`;
+}
