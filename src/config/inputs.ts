@@ -1,55 +1,45 @@
 // Reads the `inputs` of a config: the values that a person is asked for. Any string of the config may refer to them, so
 // they are read before everything else, and variables are not expanded in them.
 
+import { objectSchema } from "../core/options.ts";
 import * as read from "./readers.ts";
-import type { Input } from "./variables.ts";
+import { INPUT, INPUT_TYPES, type Input } from "./variables.ts";
 
 /** A string in which variables are not expanded. */
-const literal = (schema: read.Schema = {}): read.Reader<string> =>
-  read.reader({ type: "string", ...schema }, (cursor) =>
-    cursor.kind === "string" ? String(cursor.value) : read.wrongType(cursor, "a string"),
-  );
-
-const INPUT_TYPES = ["promptString", "pickString", "command"] as const;
-
-const choice = read.reader(
-  {
-    anyOf: [
-      { type: "string" },
-      {
-        type: "object",
-        required: ["value"],
-        properties: read.schemasOf({
-          label: literal().describe("The label that is shown."),
-          value: literal().describe("The value of the choice."),
-        }),
-      },
-    ],
-  },
-  (item) => literal()(item.get("value") ?? item),
+const literal: read.Reader<string> = read.reader({ type: "string" }, (cursor) =>
+  cursor.kind === "string" ? String(cursor.value) : read.wrongType(cursor, "a string"),
 );
 
-const INPUT = {
-  id: literal({ minLength: 1 }).describe("The id that ${input:id} refers to."),
-  type: read.reader(
-    {
-      description:
-        "promptString: a string. pickString: one of options. command: a value that an editor computes; here it is asked for.",
-      enum: INPUT_TYPES,
-    },
-    literal(),
-  ),
-  description: literal().describe("The question that is shown."),
-  default: literal().describe("The value if nothing is answered."),
-  password: read.reader(read.flag.schema, ({ value }) => value === true).describe("true: do not echo what is typed."),
-  options: read.arrayOf(choice, "an array of strings").describe("The choices of pickString."),
-} as const satisfies read.Fields;
+/** A choice may also be an object with a label. */
+const CHOICE = read.schemasOf({
+  label: literal.describe("The label that is shown."),
+  value: literal.describe("The value of the choice."),
+});
 
-/** The JSON Schema of an input. */
+const choices = read
+  .arrayOf(
+    read.reader({ anyOf: [literal.schema, { type: "object", required: ["value"], properties: CHOICE }] }, (item) =>
+      literal(item.get("value") ?? item),
+    ),
+    "an array of strings",
+  )
+  .describe(INPUT.options.description);
+
+const READERS = {
+  id: literal,
+  type: literal,
+  description: literal,
+  default: literal,
+  password: read.reader(read.flag.schema, ({ value }) => value === true),
+  options: choices,
+} as const satisfies Record<keyof Input, read.Reader<unknown>>;
+
+const { properties, additionalProperties: _, ...inputSchema } = objectSchema(INPUT);
+
+/** The JSON Schema of an input. Clients have further keys. */
 export const INPUT_SCHEMA: read.Schema = {
-  type: "object",
-  required: ["id", "type"],
-  properties: read.schemasOf(INPUT),
+  ...inputSchema,
+  properties: { ...(properties as object), options: choices.schema },
 };
 
 const INPUT_EXAMPLE = 'an object, such as {"id": "key", "type": "promptString", "password": true}';
@@ -68,7 +58,7 @@ export function readInputs(cursor: read.Cursor | undefined): ReadonlyMap<string,
 }
 
 function readInput(item: read.Cursor): Input | undefined {
-  const { id, type: given = "", ...rest } = read.readFields(item, INPUT, read.warnIfMisspelt);
+  const { id, type: given = "", ...rest } = read.readFields(item, READERS, read.warnIfMisspelt);
   if (item.get("id") === undefined || id === "") {
     return item.error('"id" is missing', "${input:...} refers to the input by its id");
   }

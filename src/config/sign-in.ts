@@ -5,22 +5,20 @@ import { NoSignInError } from "../auth/oauth/errors.ts";
 import type { Redirect } from "../auth/oauth/types.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { number, strings, text, type OptionsOf } from "../core/fields.ts";
 import { defined } from "../core/values.ts";
 import * as read from "./readers.ts";
 
+const SETTINGS = {
+  clientId: text("The id of a client that is already registered. Default: one is registered automatically."),
+  clientSecret: text("The secret of that client, such as ${CLIENT_SECRET}."),
+  scopes: strings("Scopes to ask for, in addition to those that the server names."),
+  metadataUrl: text("The https URL of the client's metadata document, for servers that read such documents."),
+  callbackPort: number("The port on this machine that the browser comes back to. Default: a free one.", [1, 65_535]),
+};
+
 /** How to sign in to one server. */
-export interface SignInSettings {
-  /** The id of a client that is already registered. */
-  readonly clientId?: string;
-  /** The secret of that client. */
-  readonly clientSecret?: string;
-  /** Scopes to ask for, in addition to those that the server names. */
-  readonly scopes?: readonly string[];
-  /** The https URL of a client ID metadata document. */
-  readonly metadataUrl?: string;
-  /** The port to which the browser returns. Default: a free one. */
-  readonly callbackPort?: number;
-}
+export type SignInSettings = OptionsOf<typeof SETTINGS>;
 
 /** A server that a user may have to sign in to. */
 export interface SignInTarget {
@@ -35,17 +33,15 @@ export interface SignInTarget {
 /** Lets a user sign in to an upstream. Returns undefined if no user can be asked. */
 export type SignIn = (target: SignInTarget) => Redirect | undefined;
 
-const text = read.nonEmptyString;
-const scopeList = read.arrayOf(text, 'an array of strings, such as ["notes:read"]');
+const scopeList = read.arrayOf(read.nonEmptyString, 'an array of strings, such as ["notes:read"]');
 
 const FIELDS = {
-  clientId: text.describe("The id of a client that is already registered. Default: one is registered automatically."),
-  clientSecret: text.describe("The secret of that client, such as ${CLIENT_SECRET}."),
+  ...read.readersOf(SETTINGS),
   scopes: read
-    .reader({ anyOf: [scopeList.schema, text.schema] }, (cursor) =>
-      cursor.kind === "string" ? text(cursor)?.split(/\s+/).filter(Boolean) : scopeList(cursor),
+    .reader({ anyOf: [scopeList.schema, read.nonEmptyString.schema] }, (cursor) =>
+      cursor.kind === "string" ? read.nonEmptyString(cursor)?.split(/\s+/).filter(Boolean) : scopeList(cursor),
     )
-    .describe("Scopes to ask for, in addition to those that the server names."),
+    .describe(SETTINGS.scopes.description),
   metadataUrl: read
     .stringThat(
       (given) => URL.canParse(given) && new URL(given).protocol === "https:" && new URL(given).pathname !== "/",
@@ -53,10 +49,7 @@ const FIELDS = {
       "write an https URL with a path, such as https://example.com/client.json",
       "^https://|\\$\\{",
     )
-    .describe("The https URL of the client's metadata document, for servers that read such documents."),
-  callbackPort: read
-    .numberIn({ type: "integer", minimum: 1, maximum: 65_535 }, "a whole number from 1 to 65535")
-    .describe("The port on this machine that the browser comes back to. Default: a free one."),
+    .describe(SETTINGS.metadataUrl.description),
 } as const satisfies read.Fields;
 
 /** Cursor's names of two keys. */

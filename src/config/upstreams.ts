@@ -4,7 +4,7 @@
 
 import { createLabels, MAX_LABEL_LENGTH } from "../chain/router/labels.ts";
 import { SEPARATOR } from "../chain/router/names.ts";
-import { PREFIX, UPSTREAM_NAMING, type UpstreamNaming } from "../chain/router/naming.ts";
+import { UPSTREAM_NAMING, type UpstreamNaming } from "../chain/router/naming.ts";
 import { UPSTREAM, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { findSpawnProblem } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
@@ -94,19 +94,6 @@ export const upstreamDefaults: read.Reader<UpstreamPolicy> = read.reader(
   read.objectOf(POLICY, 'an object, such as {"share": "shared"}'),
 );
 
-/** How its names are shown. */
-const NAMING = {
-  names: read.readerOf(UPSTREAM_NAMING.names),
-  prefix: read
-    .stringThat(
-      (given) => PREFIX.test(given),
-      "not a valid prefix",
-      `write 1 to ${MAX_LABEL_LENGTH} letters, digits, _ and -`,
-      `${PREFIX.source}|\\$\\{`,
-    )
-    .describe(UPSTREAM_NAMING.prefix.description),
-} as const satisfies Record<keyof UpstreamNaming, read.Reader<unknown>>;
-
 const toolNames = read.arrayOf(read.nonEmptyString, 'an array of tool names, such as ["delete_*"]');
 
 const COMMON = {
@@ -114,7 +101,7 @@ const COMMON = {
   // Some clients have this instead of `disabled`.
   enabled: read.flag.describe("false: ignore this server, as with disabled."),
   ...POLICY,
-  ...NAMING,
+  ...read.readersOf(UPSTREAM_NAMING),
   use: middlewareList.describe("Middleware in front of this server only."),
   include: toolNames.describe(
     "The tools to show; all others are hidden. Of programs: patterns of the command lines that may be run. Of an API: the operations that become tools, by patterns of tool names, of a method and path (GET /pets*), or of a tag (tag:store). * matches any characters. Default: all.",

@@ -3,29 +3,33 @@
 // Inputs, as in VS Code, are asked for when a config is used, each once, and only those that the config refers to.
 
 import { basename, resolve, sep } from "node:path";
+import { boolean, choice, field, required, string, strings, type OptionsOf } from "../core/fields.ts";
 import { homeFolder, readBoundedSync } from "../core/files.ts";
 import { nearest } from "../core/options.ts";
 import type { Problems } from "./document.ts";
 import type { Secret } from "./redaction.ts";
 
+const isString = (value: unknown): value is string => typeof value === "string";
+
+export const INPUT_TYPES = ["promptString", "pickString", "command"] as const;
+
+export const INPUT = {
+  id: required("", string("The id that ${input:id} refers to.")),
+  type: required(
+    "",
+    choice(
+      "promptString: a string. pickString: one of options. command: a value that an editor computes; here it is asked for.",
+      INPUT_TYPES,
+    ),
+  ),
+  description: field("The question that is shown.", { type: "string" }, "a string", isString),
+  default: field("The value if nothing is answered.", { type: "string" }, "a string", isString),
+  password: boolean("true: do not echo what is typed."),
+  options: strings("The choices of pickString."),
+};
+
 /** A value that a config asks the user for. */
-export interface Input {
-  /** Its name in references: `${input:id}`. */
-  readonly id: string;
-  /**
-   * `promptString`: any string. `pickString`: one of `options`. `command`: an editor would run a command to get the
-   * value, but here the value is asked for like a string.
-   */
-  readonly type: "promptString" | "pickString" | "command";
-  /** What the user is asked. */
-  readonly description?: string;
-  /** The value if there is no answer. */
-  readonly default?: string;
-  /** Do not echo what is typed. */
-  readonly password?: boolean;
-  /** The choices of `pickString`. */
-  readonly options?: readonly string[];
-}
+export type Input = OptionsOf<typeof INPUT>;
 
 /** Answers an input. If it returns undefined, the default of the input is used. */
 export type AskInput = (input: Input) => Promise<string | undefined>;

@@ -2,20 +2,27 @@
 
 import type { Caller, Handler } from "../../core/handler.ts";
 import { choice, documented, field, func, mapOf, refine, string, type OptionsOf } from "../../core/fields.ts";
-import { checkOptions, kindOf } from "../../core/options.ts";
+import { checkOptions, kindOf, type OptionPlace } from "../../core/options.ts";
 import { MAX_NAME_LENGTH, SEPARATOR, type Naming, type NamesOption } from "./names.ts";
 import { createLabels, MAX_LABEL_LENGTH, type Label } from "./labels.ts";
 import { ShownNames } from "./shown-names.ts";
 
 const NAMES_OPTIONS: readonly NamesOption[] = ["when-needed", "always"];
-export const PREFIX: RegExp = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_LABEL_LENGTH}}$`);
+
+const PREFIX = `^[A-Za-z0-9_-]{1,${MAX_LABEL_LENGTH}}$`;
+const PREFIX_CHARACTERS = `1 to ${MAX_LABEL_LENGTH} letters, digits, _ and -`;
 
 export const UPSTREAM_NAMING = {
   names: choice("When to put the server in front of its names. Default: as for all servers.", NAMES_OPTIONS),
-  prefix: refine(string("What to put in front of its names. Default: the name of the server."), (prefix, place) => {
-    if (!PREFIX.test(prefix)) throw place.error(`must have 1 to ${MAX_LABEL_LENGTH} letters, digits, _ and -`);
+  prefix: documented("What to put in front of its names. Default: the name of the server.", {
+    ...refine(string(""), checkPrefix, { pattern: PREFIX }),
+    problem: ["not a valid prefix", `write ${PREFIX_CHARACTERS}`],
   }),
 };
+
+function checkPrefix(prefix: string, place: OptionPlace): void {
+  if (!new RegExp(PREFIX).test(prefix)) throw place.error(`must have ${PREFIX_CHARACTERS}`);
+}
 
 /** How the names of one upstream are shown. */
 export type UpstreamNaming = OptionsOf<typeof UPSTREAM_NAMING>;
