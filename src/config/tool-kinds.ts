@@ -7,9 +7,6 @@ import { PROGRAMS, type ProgramsOptions } from "../programs/options.ts";
 import { cwd, defineKind, env, headers, inheritEnv, isHttpUrl, type UpstreamKind } from "./kinds.ts";
 import * as read from "./readers.ts";
 
-const patterns = (example: string): read.Reader<readonly string[]> =>
-  read.arrayOf(read.nonEmptyString, `an array of patterns, such as ["${example}"]`);
-
 const EXAMPLE = '["git", "docker"]';
 
 /** A program by name or path, as in "command", but without arguments. */
@@ -55,8 +52,6 @@ export const programs: UpstreamKind = defineKind(
       .describe(
         "Command-line programs to offer as tools, one each: names on the PATH, or paths relative to this file. Their options are read from --help.",
       ),
-    include: patterns("git log --oneline"),
-    exclude: patterns("git push*"),
     okExitCodes: read
       .recordOf(
         read.arrayOf(exitCode, "an array of exit codes, such as [1]"),
@@ -137,8 +132,6 @@ export const openapi: UpstreamKind = defineKind(
         "^https?://|\\$\\{",
       )
       .describe(OPENAPI.baseUrl.description),
-    include: patterns("GET /pets*"),
-    exclude: patterns("DELETE *"),
     headers: headers.describe("Headers to send with every HTTP request."),
     // An entry with a URL has another object here; upstreams.ts tells editors which is which.
     auth: secrets.describe(

@@ -233,6 +233,11 @@ export function expecting<Description extends string, Type>(
   return { ...of, expected };
 }
 
+/** A field whose value, keys or fields are names of tools. `catenary doctor` reports those that no tool has. */
+export function ofTools<Of extends Field>(of: Of, tools: Field["tools"] = "patterns"): Of {
+  return { ...of, tools };
+}
+
 /** Any value that only code can set. Its doc comment is written above it. */
 export function code<Type>(): Field<"", Type> {
   return field("", undefined, "", (_value): _value is Type => true);

@@ -125,6 +125,11 @@ export interface Field<Description extends string = string, Type = unknown> {
   readonly forms?: readonly Field[] | undefined;
   /** Whether the value is a path, or an array of paths, which a config may write relative to its folder. */
   readonly isPath?: true | undefined;
+  /**
+   * Set if the value, its keys or its fields are names of tools, or patterns of names. `catenary doctor` reports those that
+   * no tool has.
+   */
+  readonly tools?: "names" | "patterns" | undefined;
   /** Returns the value, which is not undefined, or throws an OptionError. */
   readonly check: (value: unknown, place: OptionPlace) => Type;
 }

@@ -1,6 +1,17 @@
 // The options of `openapi()`, for code and for configs. No error quotes a header or a credential.
 
-import { boolean, count, field, msOrZero, required, secretMap, strings, text, type OptionsOf } from "../core/fields.ts";
+import {
+  boolean,
+  count,
+  expecting,
+  field,
+  msOrZero,
+  required,
+  secretMap,
+  strings,
+  text,
+  type OptionsOf,
+} from "../core/fields.ts";
 import { isObject } from "../core/values.ts";
 
 export const OPENAPI = {
@@ -21,10 +32,16 @@ export const OPENAPI = {
     isBaseUrl,
   ),
   name: text("The name of the server. Default: the title of the document is its title."),
-  include: strings(
-    "The operations that become tools: patterns of tool names (`list_*`), of a method and path (`GET /pets/*`), or of a tag (`tag:store`). Default: all.",
+  include: expecting(
+    'an array of patterns, such as ["GET /pets*"]',
+    strings(
+      "The operations that become tools: patterns of tool names (`list_*`), of a method and path (`GET /pets/*`), or of a tag (`tag:store`). Default: all.",
+    ),
   ),
-  exclude: strings("Operations that do not become tools, even if `include` has them."),
+  exclude: expecting(
+    'an array of patterns, such as ["DELETE *"]',
+    strings("Operations that do not become tools, even if `include` has them."),
+  ),
   headers: secretMap("Headers to send with every HTTP request. Callers cannot change them."),
   auth: secretMap(
     "The credentials by the names of the document's security schemes: a token, a key, or for basic authentication user:password. Sent only with operations that ask for them.",

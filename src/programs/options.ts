@@ -4,6 +4,7 @@ import {
   boolean,
   count,
   either,
+  expecting,
   field,
   msOrZero,
   path,
@@ -39,10 +40,16 @@ export const PROGRAMS = {
     boolean(""),
     strings(""),
   ),
-  include: strings(
-    "Patterns of the command lines that may be run, such as `git log --oneline -- *`. `*` matches any characters, so `git diff*` also allows `git difftool`. Default: all.",
+  include: expecting(
+    'an array of patterns, such as ["git log --oneline"]',
+    strings(
+      "Patterns of the command lines that may be run, such as `git log --oneline -- *`. `*` matches any characters, so `git diff*` also allows `git difftool`. Default: all.",
+    ),
   ),
-  exclude: strings("Patterns of command lines that may not be run, even if `include` has them."),
+  exclude: expecting(
+    'an array of patterns, such as ["git push*"]',
+    strings("Patterns of command lines that may not be run, even if `include` has them."),
+  ),
   extraOptions: boolean("Whether callers may give options that the help of the program does not list. Default: false."),
   okExitCodes: refine(
     field(

@@ -6,7 +6,7 @@
 import { abortable, deferred } from "../../core/async.ts";
 import { copyContext, isCancelled } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
-import { boolean, count, mapOf, ms, object, required, type OptionsOf } from "../../core/fields.ts";
+import { boolean, count, mapOf, ms, object, ofTools, required, type OptionsOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze } from "../../core/values.ts";
 import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.ts";
@@ -27,7 +27,7 @@ const RULE = {
 export type CacheRule = OptionsOf<typeof RULE>;
 
 const OPTIONS = {
-  tools: mapOf("Results of tools, by name; `*` matches any characters.", RULE),
+  tools: ofTools(mapOf("Results of tools, by name; `*` matches any characters.", RULE)),
   prompts: mapOf("Prompts, by name.", RULE),
   resources: mapOf("Contents of resources, by URI.", RULE),
   lists: object("For how long all lists are kept.", RULE),

@@ -4,7 +4,7 @@
 // with the same call.
 
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { boolean, choice, count, either, strings, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, count, either, ofTools, strings, type OptionsOf } from "../../core/fields.ts";
 import { globMatcher, sanitize } from "../../core/text.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
@@ -15,7 +15,7 @@ import { define, type ActingMiddleware, type DefinedMiddleware } from "../define
 import { calledTool } from "../catalogue.ts";
 
 const OPTIONS = {
-  include: strings("Tools that need consent; `*` matches any characters. Default: all."),
+  include: ofTools(strings("Tools that need consent; `*` matches any characters. Default: all.")),
   only: choice("Only tools that may destroy something. Default: destructive.", ["destructive", "all"]),
   arguments: either(
     "Whether the question shows the arguments, and how many characters. Default: 500.",

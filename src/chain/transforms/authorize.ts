@@ -2,7 +2,7 @@
 // decision counts for lists, calls, completions and subscriptions.
 
 import { permits, scopesProblem } from "../../protocol/caller.ts";
-import { boolean, choice, func, listOf, refine, strings, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, func, listOf, ofTools, refine, strings, type OptionsOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Caller } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
@@ -19,7 +19,7 @@ const RULE = {
     const problem = scopesProblem(scopes);
     if (problem !== undefined) throw place.error(problem);
   }),
-  tools: strings("Names of tools; `*` matches any characters."),
+  tools: ofTools(strings("Names of tools; `*` matches any characters.")),
   prompts: strings("Names of prompts; `*` matches any characters."),
   resources: strings("URIs of resources, and URI templates; `*` matches any characters."),
 };

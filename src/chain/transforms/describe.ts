@@ -1,7 +1,18 @@
 // Changes what lists say about tools, prompts and resources: titles, descriptions, schemas, annotations and icons. Names
 // stay as they are, and so do requests: an upstream gets the arguments as the caller has written them.
 
-import { boolean, field, mapOf, object, record, refine, string, stringMap, type OptionsOf } from "../../core/fields.ts";
+import {
+  boolean,
+  field,
+  mapOf,
+  object,
+  ofTools,
+  record,
+  refine,
+  string,
+  stringMap,
+  type OptionsOf,
+} from "../../core/fields.ts";
 import { defined, isObject } from "../../core/values.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
@@ -53,7 +64,7 @@ const RESOURCE = {
 };
 
 const OPTIONS = {
-  tools: mapOf("Tools by their names; `*` matches any characters.", TOOL),
+  tools: ofTools(mapOf("Tools by their names; `*` matches any characters.", TOOL)),
   prompts: mapOf("Prompts by their names.", PROMPT),
   resources: mapOf("Resources by their URI, templates by their URI template.", RESOURCE),
 };

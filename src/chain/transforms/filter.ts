@@ -1,7 +1,7 @@
 // Hides tools, prompts and resources. A rule that hides names counts for all names of an item, also for those at the
 // upstreams of a gateway; in doubt, the item is hidden.
 
-import { expecting, object, strings, type OptionsOf } from "../../core/fields.ts";
+import { expecting, object, ofTools, strings, type OptionsOf } from "../../core/fields.ts";
 import type { Handler } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
@@ -22,7 +22,7 @@ export const RULE = {
 export type FilterRule = OptionsOf<typeof RULE>;
 
 const OPTIONS = {
-  tools: object("Tools by their names.", RULE),
+  tools: ofTools(object("Tools by their names.", RULE)),
   prompts: object("Prompts by their names.", RULE),
   resources: object("Resources by their URI, templates by their URI template.", RULE),
 };

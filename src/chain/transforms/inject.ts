@@ -4,7 +4,7 @@
 
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { mapOf, record, refine, stringMap, type Field, type OptionsOf } from "../../core/fields.ts";
+import { mapOf, ofTools, record, refine, stringMap, type Field, type OptionsOf } from "../../core/fields.ts";
 import { hiderOf, matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { Redactor } from "../../protocol/redactor.ts";
@@ -35,7 +35,7 @@ const INJECTION = {
 export type ToolInjection = OptionsOf<typeof INJECTION>;
 
 const OPTIONS = {
-  tools: mapOf("What to add to the calls of tools, by their names; `*` matches any characters.", INJECTION),
+  tools: ofTools(mapOf("What to add to the calls of tools, by their names; `*` matches any characters.", INJECTION)),
   headers: settableHeaders("HTTP headers to add to all requests to servers over HTTP."),
 };
 

@@ -1,13 +1,13 @@
 // Shows and lets pass only the tools that declare themselves read-only. A tool is judged by the list that the same caller
 // gets: a tool that is in no list of the caller cannot be called, nor can any tool whose list cannot be read.
 
-import { strings, type OptionsOf } from "../../core/fields.ts";
+import { ofTools, strings, type OptionsOf } from "../../core/fields.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { kindsOf, type Transform } from "../layer.ts";
 
 const OPTIONS = {
-  include: strings("Names of tools that pass whatever they declare; `*` matches any characters."),
+  include: ofTools(strings("Names of tools that pass whatever they declare; `*` matches any characters.")),
 };
 
 /** Options of `readOnly()`. */

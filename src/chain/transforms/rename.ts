@@ -2,7 +2,7 @@
 // is not there. Another tool or prompt with this name is shown with the name of its upstream and a checksum; another
 // resource is hidden.
 
-import { object, stringMap, type OptionsOf } from "../../core/fields.ts";
+import { object, ofTools, stringMap, type OptionsOf } from "../../core/fields.ts";
 import { checksum, type ListCapability, LIST_CAPABILITIES } from "../../protocol/lists.ts";
 import type { Item } from "../catalogue.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
@@ -12,7 +12,7 @@ import { withChecksum } from "../router/names.ts";
 import { VALID_NAME } from "../router/shown-names.ts";
 
 const OPTIONS = {
-  tools: stringMap("Maps the upstream's names to new names."),
+  tools: ofTools(stringMap("Maps the upstream's names to new names."), "names"),
   prompts: stringMap("Maps the upstream's names to new names."),
   resources: stringMap("Maps the upstream's URIs to new URIs. Both may end with `*`."),
   descriptions: object("Maps the names that callers see to new descriptions.", {

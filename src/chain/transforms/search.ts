@@ -5,7 +5,7 @@
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { count, refine, strings, type OptionsOf } from "../../core/fields.ts";
+import { count, ofTools, refine, strings, type OptionsOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
   answerDescribe,
@@ -32,7 +32,7 @@ import { kindsOf, type Layer } from "../layer.ts";
 import { matchesGlob } from "../../core/text.ts";
 
 const OPTIONS = {
-  include: strings("The tools that stay in the list, by name; `*` matches any characters. Default: none."),
+  include: ofTools(strings("The tools that stay in the list, by name; `*` matches any characters. Default: none.")),
   limit: refine(
     count("The default for the argument `limit` of `search-tools`; at most 50. Default: 10."),
     (limit, place) => {

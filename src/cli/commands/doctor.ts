@@ -28,12 +28,10 @@ import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
 import { shortPath, valueIn } from "../setup/change-file.ts";
-import { openClientFile } from "../setup/client-files.ts";
+import { checkEntryPatterns, checkSharedPatterns } from "../setup/check-patterns.ts";
 import {
   type Check,
-  checkEntryPatterns,
   checkServer,
-  checkSharedPatterns,
   checkTcp,
   failed,
   ok,
@@ -41,6 +39,7 @@ import {
   type ServerCheckOptions,
   warning,
 } from "../setup/check-server.ts";
+import { openClientFile } from "../setup/client-files.ts";
 import { plural } from "../show/problems.ts";
 import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
 import {
