@@ -154,6 +154,12 @@ export function firstGiven(values: object, names: readonly string[]): string | u
   return names.find((name) => (values as Readonly<Record<string, unknown>>)[name] !== undefined);
 }
 
+/** Throws a UsageError if one of these flags is set. `needed` is what it cannot be without. */
+export function refuseFlags(values: object, names: readonly string[], needed: string): void {
+  const misplaced = firstGiven(values, names);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs ${needed}`);
+}
+
 /** Splits a line at its command: everything after `--`, or from the first word on that is not an option. */
 export function splitAtCommand(args: readonly string[], flags: Flags): { own: string[]; command: string[] } {
   const first = tokenize(args, flags).tokens.find(({ kind }) => kind !== "option");

@@ -8,7 +8,7 @@ import { isObject } from "../../core/values.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { NotFoundError, suggest, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
-import { firstGiven, flag, type FlagValues, type ParsedLine, parseFlags, splitAtCommand } from "../flags.ts";
+import { flag, type FlagValues, type ParsedLine, parseFlags, refuseFlags, splitAtCommand } from "../flags.ts";
 import {
   CHANGE_FLAGS,
   CHANGE_NOTES,
@@ -74,13 +74,12 @@ function parseLine(args: readonly string[]): AddLine {
 function newEntry({ words: [first = "", ...rest], values }: AddLine): object {
   const { env, cwd, header } = values;
   if (isUrl(first)) {
-    const misplaced = firstGiven(values, ["env", "cwd"]);
-    if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command, not a URL`);
+    refuseFlags(values, ["env", "cwd"], "a command, not a URL");
     if (rest.length > 0) throw unexpectedArguments("add", rest, addCommand.usage);
     if (!URL.canParse(first)) throw new UsageError(`${first} is not a valid URL`);
     return { url: first, ...(header && { headers: parseHeaders(values) }) };
   }
-  if (header !== undefined) throw new UsageError("--header needs a URL, not a command");
+  refuseFlags(values, ["header"], "a URL, not a command");
   return {
     command: first,
     ...(rest.length > 0 && { args: rest }),
@@ -98,11 +97,11 @@ export interface OpenedConfig {
 
 export async function openConfigFile(path: string): Promise<OpenedConfig> {
   const file = await openForEdit(path, "json", process.cwd());
-  const section =
-    (await valueIn(file, ["mcpServers"])) === undefined && (await valueIn(file, ["servers"])) !== undefined;
-  const key = section ? "servers" : "mcpServers";
-  const servers = await valueIn(file, [key]);
-  return { file, section: key, servers: isObject(servers) ? servers : {} };
+  const config = await valueIn(file, []);
+  const { mcpServers, servers } = isObject(config) ? config : {};
+  const section = mcpServers === undefined && servers !== undefined ? "servers" : "mcpServers";
+  const entries = section === "servers" ? servers : mcpServers;
+  return { file, section, servers: isObject(entries) ? entries : {} };
 }
 
 /** Only a warning: the program may be installed later. */

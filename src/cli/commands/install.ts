@@ -12,7 +12,7 @@ import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
-import { firstGiven, flag, type FlagValues, type ParsedLine } from "../flags.ts";
+import { flag, type FlagValues, type ParsedLine, refuseFlags } from "../flags.ts";
 import { tokenOf } from "../serve/control.ts";
 import { CHANGE_FLAGS, CHANGE_NOTES, changeFile, editText, shortPath, valueIn } from "../setup/change-file.ts";
 import {
@@ -78,9 +78,7 @@ async function install({ words: [clientName = "", given], values }: ParsedLine<t
   if (url !== undefined && values.code === true) {
     throw new UsageError("--code is for a gateway that the client starts; with --url, start the gateway with --code");
   }
-  const misplaced = firstGiven(values, ["token-env", "header"]);
-  if (misplaced !== undefined && url === undefined)
-    throw new UsageError(`--${misplaced} needs --url URL; on stdio no token is needed`);
+  if (url === undefined) refuseFlags(values, ["token-env", "header"], "--url URL; on stdio no token is needed");
   const file = fileOf(client, isProject);
   const server = url === undefined ? await serveEntry(given, client, values) : await urlEntry(url, client, values);
   const opened = await openClientFile(client, file);

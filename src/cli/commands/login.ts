@@ -167,7 +167,8 @@ async function logout({ words: [target, ...more], values }: ParsedLine<typeof LO
   const { clientId: id, clientSecret: secret } = place?.settings ?? {};
   const client = id === undefined ? undefined : { id, ...defined({ secret }) };
   const { signOut } = await import("../../auth/oauth/sign-out.ts");
-  const signOutOf = async (server: StoredServer): Promise<NotRevoked[]> => {
+  /** The tokens that the authorization server did not revoke. */
+  const signOutOf = async (server: StoredServer) => {
     const reason = await signOut(store, server, { client });
     const { issuer } = server.tokens ?? {};
     if (reason === undefined || issuer === undefined) return [];
@@ -188,26 +189,8 @@ async function logout({ words: [target, ...more], values }: ParsedLine<typeof LO
   return EXIT.ok;
 }
 
-/** Tokens that the authorization server did not revoke. */
-interface NotRevoked {
-  readonly server: string;
-  readonly issuer: string;
-  readonly reason: string;
-}
-
-interface ServerReport {
-  readonly server: string;
-  readonly issuer?: string;
-  readonly client?: string;
-  readonly scopes: readonly string[];
-  /** As an ISO date; absent if the server did not say it. */
-  readonly expires?: string;
-  readonly expired: boolean;
-  /** Whether a new token can be had without the user. */
-  readonly renewable: boolean;
-}
-
-function describe({ url, client, tokens }: StoredServer): ServerReport {
+/** What `auth` says about a server. It has no `expires` if the authorization server did not say it. */
+function describe({ url, client, tokens }: StoredServer) {
   const { issuer, granted, asked = [], expires, refresh } = tokens ?? {};
   return {
     server: new URL(url).origin,
@@ -215,11 +198,12 @@ function describe({ url, client, tokens }: StoredServer): ServerReport {
     scopes: granted ?? asked,
     ...defined({ expires: expires === undefined ? undefined : new Date(expires).toISOString() }),
     expired: tokens === undefined || (expires !== undefined && expires <= Date.now()),
+    // Without the user.
     renewable: refresh !== undefined,
   };
 }
 
-function row({ server, issuer, scopes, expires, expired, renewable }: ServerReport): string[] {
+function row({ server, issuer, scopes, expires, expired, renewable }: ReturnType<typeof describe>): string[] {
   const until = expires === undefined ? "valid" : `valid until ${expires.slice(0, 16).replace("T", " ")} UTC`;
   const state = renewable ? "renewed when needed" : expired ? "expired: sign in again" : until;
   return [server, state, `by ${issuer ?? "?"}`, scopes.length === 0 ? "" : `scopes ${scopes.join(" ")}`].map(oneLine);

@@ -15,7 +15,7 @@ import { findSpawnProblem } from "../../process/program.ts";
 import { serve } from "../../serve.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
-import { firstGiven, oneOf, parseFlags, seconds, section, splitAtCommand, type FlagValues } from "../flags.ts";
+import { oneOf, parseFlags, refuseFlags, seconds, section, splitAtCommand, type FlagValues } from "../flags.ts";
 import {
   announce,
   GATEWAY_GRACE_MS,
@@ -107,15 +107,13 @@ function parseLine(args: readonly string[]): RunLine {
 
 function parseAddress(target: string, words: readonly string[], values: RunLine["values"]): URL {
   if (words.length > 0) throw unexpectedArguments("run", words, "A URL stands for the whole server: catenary run URL");
-  const misplaced = firstGiven(values, Object.keys(COMMAND_FLAGS));
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command, not a URL`);
+  refuseFlags(values, Object.keys(COMMAND_FLAGS), "a command, not a URL");
   return parseUrl(target);
 }
 
 function parseCommand([file, ...args]: readonly string[], values: RunLine["values"]): ProgramCommand {
   if (file === undefined) throw new UsageError("run needs a command or a URL: catenary run -- COMMAND ARGS...");
-  const misplaced = firstGiven(values, Object.keys({ ...URL_FLAGS, ...SIGN_IN_FLAGS }));
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL, not a command`);
+  refuseFlags(values, Object.keys({ ...URL_FLAGS, ...SIGN_IN_FLAGS }), "a URL, not a command");
   return { command: file, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
 }
 

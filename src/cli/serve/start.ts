@@ -12,7 +12,7 @@ import { orList } from "../../live/languages.ts";
 import { COMPATS } from "../../protocol/compat.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
-import { firstGiven, flag, oneOf, section, type FlagValues } from "../flags.ts";
+import { flag, oneOf, refuseFlags, section, type FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { paint, printStatus, ownCommand, sanitizeFor } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
@@ -71,8 +71,7 @@ export type ServeValues = FlagValues<typeof SERVE_FLAGS & typeof OPEN_ENDPOINT_F
 export function parseServeFlags(values: ServeValues): ServeHttpOptions | undefined {
   const { http } = values;
   if (http !== undefined) return { ...parseAddress(http), ...parseEndpointFlags(values) };
-  const misplaced = firstGiven(values, Object.keys(OPEN_ENDPOINT_FLAGS));
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --http HOST:PORT`);
+  refuseFlags(values, Object.keys(OPEN_ENDPOINT_FLAGS), "--http HOST:PORT");
   return undefined;
 }
 
@@ -98,14 +97,14 @@ export function parseAddress(text: string): Address {
     throw new UsageError(`--http ${text} is a URL: ${ADDRESS_FORMS}; set the path with --path`);
   if (/^\d+$/.test(text)) return { port: parsePort(text, text) };
   if (text.startsWith("[")) {
-    const [, host = "", , port] = /^\[([^\]]+)\](:(\d+))?$/.exec(text) ?? [];
+    const [, host = "", port] = /^\[([^\]]+)\](?::(\d+))?$/.exec(text) ?? [];
     if (!isIPv6(host)) throw new UsageError(`--http ${text} is not a valid address: write [::1]:3000 for IPv6`);
     return { host, port: parsePort(port, text) };
   }
   if (text.split(":").length > 2) {
     throw new UsageError(`--http ${text} is ambiguous: write an IPv6 address as [${text}] or [${text}]:3000`);
   }
-  const [, host = "", , port] = /^([A-Za-z0-9._-]*)(:(\d+))?$/.exec(text) ?? [];
+  const [, host = "", port] = /^([A-Za-z0-9._-]*)(?::(\d+))?$/.exec(text) ?? [];
   if (host === "" && port === undefined)
     throw new UsageError(`--http ${text} is not a valid address: ${ADDRESS_FORMS}`);
   return { ...(host !== "" && { host }), port: parsePort(port, text) };
