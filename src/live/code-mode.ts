@@ -13,7 +13,6 @@ import {
   type Result,
 } from "../core/handler.ts";
 import { digest } from "../core/seal.ts";
-import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Unavailable } from "../protocol/lists.ts";
@@ -127,7 +126,7 @@ export async function codeModeTools(
   const runner = createCodeRunner(language, { tools: () => Promise.reject(new Error("Nothing is run")) });
   try {
     const directory = directoryOf(new ToolCatalogue(tools).entries, []);
-    const list = shortList(ownTools(runner, directory), { tools, first: {} }, isIncluded(include));
+    const list = shortList(ownTools(runner, directory), { tools, first: {} }, include);
     return list["tools"] as readonly ListedTool[];
   } finally {
     await runner.close();
@@ -141,17 +140,13 @@ function ownTools({ tool, callSyntax }: CodeRunner, directory: string): readonly
   return callSyntax === undefined ? [SEARCH, DESCRIBE, run] : [OTHER_SEARCH, OTHER_DESCRIBE, run];
 }
 
-function isIncluded(include: readonly string[]): (tool: ListedTool) => boolean {
-  return ({ name }) => include.some((glob) => matchesGlob(glob, name));
-}
-
 /** `create` loads the language, with the first request that needs it. */
 export function createCodeMode<Gateway extends Handler>(
   gateway: Gateway,
   create: () => Promise<Language>,
-  { include = [], ...options }: CodeModeOptions,
+  options: CodeModeOptions,
 ): CodeMode<Gateway> {
-  const state = new CodeModeState(gateway, create, include, options);
+  const state = new CodeModeState(gateway, create, options);
   const { length: _length, name: _name, ...own } = Object.getOwnPropertyDescriptors(gateway);
   const handler: Handler = (request, context) => state.handle(request, context);
   return Object.defineProperties(handler, {
@@ -170,24 +165,17 @@ type GatewayParts = Handler & {
 class CodeModeState {
   readonly #gateway: GatewayParts;
   readonly #create: () => Promise<Language>;
-  readonly #options: Omit<CodeModeOptions, "include">;
-  readonly #isShown: (tool: ListedTool) => boolean;
+  readonly #options: CodeModeOptions;
   /** The tasks of our runs, by id. */
   readonly #tasks = new BoundedMap<string, true>(MAX_TASKS);
   readonly #catalogues = new BoundedMap<string, ToolCatalogue>(MAX_CATALOGUES);
   #runner: Promise<CodeRunner> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(
-    gateway: GatewayParts,
-    create: () => Promise<Language>,
-    include: readonly string[],
-    options: Omit<CodeModeOptions, "include">,
-  ) {
+  constructor(gateway: GatewayParts, create: () => Promise<Language>, options: CodeModeOptions) {
     this.#gateway = gateway;
     this.#create = create;
     this.#options = options;
-    this.#isShown = isIncluded(include);
   }
 
   /** The sessions have resources, unless those of the gateway could have the same URIs. */
@@ -237,9 +225,9 @@ class CodeModeState {
     if (this.#closing !== undefined) {
       return Promise.reject(new ConnectionError("closed", "The gateway is closed", { mayHaveRun: false }));
     }
-    const { sandbox = true } = this.#options;
+    const { include: _include, sandbox = true, ...options } = this.#options;
     const open = async (): Promise<CodeRunner> =>
-      createCodeRunner(await this.#create(), { ...this.#options, sandbox, tools: (context) => this.#toolsOf(context) });
+      createCodeRunner(await this.#create(), { ...options, sandbox, tools: (context) => this.#toolsOf(context) });
     this.#runner ??= open().catch((error: unknown) => {
       this.#runner = undefined;
       throw error;
@@ -254,7 +242,7 @@ class CodeModeState {
   async #list(context: Context): Promise<Result> {
     const [runner, { catalogue, list }] = await Promise.all([this.#open(), this.#catalogue(context)]);
     const missing = list.missing.map(({ upstream }) => upstream);
-    return shortList(ownTools(runner, directoryOf(catalogue.entries, missing)), list, this.#isShown);
+    return shortList(ownTools(runner, directoryOf(catalogue.entries, missing)), list, this.#options.include ?? []);
   }
 
   #call(request: Request, context: Context): Promise<Result> {

@@ -8,6 +8,7 @@ import { BoundedMap } from "../core/collections.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
+import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { type Unavailable, unavailableIn } from "./lists.ts";
 import { stemOf, synonymsOf, wordsOf } from "./search-words.ts";
@@ -334,15 +335,16 @@ function isTool(tool: unknown): tool is ListedTool {
   return isObject(tool) && typeof tool["name"] === "string";
 }
 
-/** A list of our own tools, and of those that stay. All are in one page, since few are left. */
+/** A list of our own tools, and of those that stay, by globs. All are in one page, since few are left. */
 export function shortList(
   own: readonly ListedTool[],
   { tools, first }: Pick<ToolList, "tools" | "first">,
-  isShown: (tool: ListedTool) => boolean,
+  include: readonly string[],
 ): Result {
   const { nextCursor: _more, ...rest } = first;
   const taken = new Set(own.map(({ name }) => name));
-  return { ...rest, tools: [...own, ...tools.filter((tool) => isShown(tool) && !taken.has(tool.name))] };
+  const isShown = (name: string): boolean => !taken.has(name) && include.some((glob) => matchesGlob(glob, name));
+  return { ...rest, tools: [...own, ...tools.filter(({ name }) => isShown(name))] };
 }
 
 /** Puts a paragraph before the instructions in the result of `server/discover`: how tools are called at all comes first. */

@@ -29,7 +29,6 @@ import {
 import { define, type DefinedMiddleware } from "../define.ts";
 import type { Item } from "../catalogue.ts";
 import { kindsOf, type Layer } from "../layer.ts";
-import { matchesGlob } from "../../core/text.ts";
 
 const OPTIONS = {
   include: ofTools(strings("The tools that stay in the list, by name; `*` matches any characters. Default: none.")),
@@ -83,10 +82,9 @@ export const search: DefinedMiddleware<[options?: SearchOptions]> = define({
 });
 
 function createSearch({ include = [], limit = USUAL_FOUND }: SearchOptions): Layer {
-  const isShown = ({ name }: ListedTool): boolean => include.some((glob) => matchesGlob(glob, name));
   const middleware: Middleware = (request, context, next) => {
     const { method, params } = request;
-    if (method === "tools/list") return readTools(next, context).then((read) => shortList(TOOLS, read, isShown));
+    if (method === "tools/list") return readTools(next, context).then((read) => shortList(TOOLS, read, include));
     if (method === "server/discover") {
       return next(request, context).then((result) => withInstructions(result, INSTRUCTIONS));
     }
