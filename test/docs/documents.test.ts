@@ -7,9 +7,15 @@ import { basename, dirname, join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { GATEWAY } from "../../src/chain/chain.ts";
 import { UPSTREAM } from "../../src/chain/upstream/options.ts";
+import { command, module, url } from "../../src/config/kinds.ts";
+import { IGNORED_AT_TOP } from "../../src/config/unknown-keys.ts";
+import { live } from "../../src/config/live.ts";
 import { CONFIG_SCHEMA } from "../../src/config/load.ts";
 import { MIDDLEWARE } from "../../src/config/middleware.ts";
+import { openapi, programs } from "../../src/config/tool-kinds.ts";
+import { ENTRY_KEYS } from "../../src/config/upstreams.ts";
 import { objectSchema, type Fields, type OptionSchema } from "../../src/core/options.ts";
+import { LIMITS } from "../../src/http/server/fields.ts";
 import { SETTINGS } from "../../src/live/js/settings.ts";
 import { CODE, GUEST, LIVE } from "../../src/live/options.ts";
 import { OPENAPI } from "../../src/openapi/options.ts";
@@ -117,11 +123,8 @@ describe("docs/reference/limits.md", () => {
   it("has every number that declared options take", () => {
     const page = readPage("docs/reference/limits.md");
     const middleware = [...MIDDLEWARE.values()].map(({ definition }) => definition.options);
-    const { limits = {} } = CONFIG_SCHEMA["properties"] as Record<string, OptionSchema>;
-    const declared = [...middleware, GATEWAY, UPSTREAM, LIVE, CODE, PROGRAMS, OPENAPI].map((fields: Fields) =>
-      objectSchema(fields),
-    );
-    const numbers = [...declared, limits].flatMap(numbersIn);
+    const declared = [...middleware, GATEWAY, UPSTREAM, LIVE, CODE, PROGRAMS, OPENAPI, LIMITS];
+    const numbers = declared.flatMap((fields: Fields) => numbersIn(objectSchema(fields)));
     expect(numbers).toContain("replayBytes");
     expect(numbers.length).toBeGreaterThan(40);
     expect(numbers.filter((name) => !page.includes(`\`${name}\``) && !page.includes(`.${name}\``))).toEqual([]);
@@ -179,6 +182,43 @@ describe.each<[page: string, heading: string, fields: Fields]>([
   it("has every option", () => {
     const rows = tableUnder(heading, readPage(`docs/reference/${page}.md`));
     expect(firstWords(rows).toSorted()).toEqual(Object.keys(fields).toSorted());
+  });
+});
+
+describe("docs/reference/config.md", () => {
+  const page = readPage("docs/reference/config.md");
+  const { listen = {}, profiles = {}, callers = {} } = CONFIG_SCHEMA["properties"] as Record<string, OptionSchema>;
+  const propertiesOf = (schema: unknown): Record<string, OptionSchema> =>
+    (schema as { properties: Record<string, OptionSchema> }).properties;
+  const found = tables(page).map((rows) => ({ rows, words: firstWords(rows).toSorted() }));
+  const written = found.flatMap(({ words }) => words);
+
+  it.each<[what: string, keys: Readonly<Record<string, unknown>>]>([
+    ["listen", propertiesOf(listen)],
+    ["a profile", propertiesOf(profiles["additionalProperties"])],
+    ["a caller", propertiesOf(callers["additionalProperties"])],
+    ["an entry with command", command.fields],
+    ["an entry with url", url.fields],
+    ["an entry with module", module.fields],
+    ["an entry with live", live.fields],
+    ["an entry with programs", programs.fields],
+    ["an entry with openapi", openapi.fields],
+  ])("has a table of the keys of %s, with the defaults of numbers", (_what, keys) => {
+    const { rows } = found.find(({ words }) => words.join() === Object.keys(keys).toSorted().join()) ?? {};
+    expect(rows).toBeDefined();
+    for (const [cell = "", , value] of rows ?? []) {
+      const schema = keys[cell.replaceAll("`", "")] as { description?: string; schema?: OptionSchema } | undefined;
+      const description = schema?.description ?? schema?.schema?.["description"];
+      const [, number] = /Default: (\d+)\.$/.exec(String(description)) ?? [];
+      if (number !== undefined) expect(value, cell).toBe(number);
+    }
+  });
+
+  it("has every key", () => {
+    const top = Object.keys(propertiesOf(CONFIG_SCHEMA)).filter((key) => !IGNORED_AT_TOP.has(key));
+    expect([...top, ...ENTRY_KEYS, ...Object.keys(CODE)].filter((key) => !written.includes(key))).toEqual([]);
+    const limits = page.slice(page.indexOf("## Limits"), page.indexOf("## Variables"));
+    expect(Object.keys(LIMITS).filter((key) => !limits.includes(`\`${key}\``))).toEqual([]);
   });
 });
 
