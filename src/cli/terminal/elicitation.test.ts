@@ -1,7 +1,8 @@
 // Forms in the terminal: long texts are cut on the screen but sent completely; and each kind of field.
 
 import { describe, expect, it } from "vitest";
-import { createElicitation, fieldHint, formatValue, parseField, parseFields, type Field } from "./elicitation.ts";
+import { createElicitation } from "./elicitation.ts";
+import { fieldHint, formatValue, parseField, parseFields, type Field } from "./form-fields.ts";
 import type { Dialog, Prompter } from "./prompter.ts";
 
 it("cuts long texts on the screen, and sends them completely", async () => {
