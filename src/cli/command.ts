@@ -38,12 +38,13 @@ export function beforeSeparator(args: readonly string[]): readonly string[] {
   return at < 0 ? args : args.slice(0, at);
 }
 
-// Handles Ctrl-C: the first one cancels the work and waits for it to end, the second one exits at once. No child
-// process survives: the first Ctrl-C closes the connection and with it the child; after the second, a guardian process
-// (src/process/child.ts) ends the child when we have exited. SIGTERM and SIGHUP count as Ctrl-C.
-
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
+/**
+ * Handles Ctrl-C: the first one cancels the work and waits for it to end, the second one exits at once. No child process
+ * survives: the first closes the connection and with it the child; after the second, a guardian process
+ * (src/process/child.ts) ends the child when we have exited. SIGTERM and SIGHUP count as Ctrl-C.
+ */
 export class Interruption {
   /** Aborted at the first interrupt. */
   readonly signal: AbortSignal;

@@ -4,7 +4,7 @@
 import { McpError } from "../protocol/errors.ts";
 import { beforeSeparator, UsageError } from "./command.ts";
 import { flagLines, parseFlags, wrap, type Flags, type ParsedLine } from "./flags.ts";
-import { requiredPages, toFailure } from "./show/problems.ts";
+import { requiredPages, toFailure } from "./show/failures.ts";
 import { printJson, hintFor, stdoutError } from "./terminal/output.ts";
 
 /** A command in the table of all commands (commands/index.ts). */

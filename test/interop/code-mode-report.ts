@@ -9,7 +9,7 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chain, connect, upstream, type Client, type Middleware } from "catenary";
 import { codeMode } from "catenary/live";
-import { reportCodeTools } from "../../src/cli/show/lists.ts";
+import { reportCodeTools } from "../../src/cli/show/code-cost.ts";
 import { sandboxProblem } from "../../src/live/sandbox.ts";
 import { UNAVAILABLE, UPSTREAM } from "../../src/protocol/lists.ts";
 import type { Tool } from "../../src/protocol/model/index.ts";

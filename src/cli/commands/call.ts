@@ -9,16 +9,8 @@ import type { PromptMessage, ReadResourceResult, ResourceContents } from "../../
 import { EXIT, NotFoundError, withKey } from "../command.ts";
 import type { Command } from "../define.ts";
 import { flag, section } from "../flags.ts";
-import {
-  checkDestination,
-  type ContentOutput,
-  decodePart,
-  printContent,
-  printResource,
-  printResult,
-  SAVE_FLAGS,
-  Saver,
-} from "../show/content.ts";
+import { type ContentOutput, decodePart, printContent, printResource, printResult } from "../show/content.ts";
+import { checkDestination, SAVE_FLAGS, Saver } from "../show/saver.ts";
 import {
   ARGUMENTS_ABOUT,
   PROMPT_ARGUMENTS_ABOUT,

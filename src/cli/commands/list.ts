@@ -18,19 +18,18 @@ import { EXIT, withKey } from "../command.ts";
 import { type Command, unexpectedArguments } from "../define.ts";
 import {
   findMissingUpstreams,
-  formatCodeTools,
   listStyle,
   missingUpstreamsMeta,
   noteMissingUpstreams,
   promptDetail,
   promptList,
-  reportCodeTools,
   resourceList,
   toolDetail,
   toolList,
   type ListResult,
   type ListStyle,
 } from "../show/lists.ts";
+import { formatCodeTools, reportCodeTools } from "../show/code-cost.ts";
 import { notFound } from "../target/arguments.ts";
 import { targetCommand, type TargetLine } from "../target/target.ts";
 import { withClient, type CommandContext } from "../target/with-client.ts";

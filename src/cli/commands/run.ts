@@ -29,7 +29,7 @@ import { setUpTokenByFlags } from "../serve/token.ts";
 import { EventLog } from "../serve/event-log.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
-import { toFailure } from "../show/problems.ts";
+import { toFailure } from "../show/failures.ts";
 import { bearerAuthorizer, readSettings, takeToken, withLocalToken } from "../target/sign-in.ts";
 import {
   COMMAND_FLAGS,
@@ -192,7 +192,7 @@ async function addressOptions(url: URL, { values, http }: RunLine, given?: strin
   if (hasHeader) return { headers };
   const [{ createAuthorizer }, { createSignIn }] = await Promise.all([
     import("../../config/sign-in.ts"),
-    import("../serve/gateway.ts"),
+    import("../serve/upstream-sign-in.ts"),
   ]);
   const signIn = createSignIn(http === undefined);
   const onNotice = (text: string): void => printStatus(`catenary: ${sanitizeFor(process.stderr, text)}`);

@@ -159,7 +159,7 @@ async function operate(
   const { running, load } = configured;
   running.start({ isAll: values.start === true, principal });
   if (load === undefined) return;
-  const { Reloader } = await import("../serve/gateway.ts");
+  const { Reloader } = await import("../serve/reload.ts");
   const loadChecked = async (): Promise<Config> => {
     const next = await load();
     await checks.config?.(next);

@@ -1,14 +1,12 @@
 // Opens the gateway of a config for the commands that serve: prints problems, asks for inputs, and reports on the
 // upstreams while it runs. This is a separate file, so that serving a module does not load the gateway.
 
-import { closeSync, openSync, unwatchFile, watchFile } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { isDeepStrictEqual } from "node:util";
-import { hasBrowser, loopbackRedirect } from "../../auth/oauth/loopback-redirect.ts";
 import type { Gateway } from "../../chain/gateway.ts";
 import { upstream } from "../../chain/upstream/upstream.ts";
 import { baseFolder } from "../../config/clients.ts";
-import { type ConfigChange, ConfigGateway } from "../../config/gateway.ts";
+import { readConfigText } from "../../config/document.ts";
+import { ConfigGateway } from "../../config/gateway.ts";
 import {
   type AskInput,
   type Config,
@@ -21,22 +19,17 @@ import {
   type Problem,
   type UpstreamEntry,
 } from "../../config/index.ts";
-import { readConfigText } from "../../config/document.ts";
 import { codeDefaults, type CodeSettings } from "../../config/live.ts";
 import { loadConfigText } from "../../config/load.ts";
-import { type SignIn, signInNeeded } from "../../config/sign-in.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
-import { Semaphore } from "../../core/async.ts";
-import { defined, errorMessage } from "../../core/values.ts";
 import { EXIT, NotFoundError, suggest, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
-import { openSignIn } from "../target/sign-in.ts";
-import { exit, isTerminal, printStatus, sanitizeFor } from "../terminal/output.ts";
-import { oneLine } from "../terminal/text.ts";
+import { exit, printStatus, sanitizeFor } from "../terminal/output.ts";
 import { type Dialog, Prompter } from "../terminal/prompter.ts";
-import type { EventLog } from "./event-log.ts";
+import { oneLine } from "../terminal/text.ts";
 import { moduleName, reserveStdio } from "./module.ts";
 import type { Trace } from "./trace.ts";
+import { createSignIn } from "./upstream-sign-in.ts";
 
 export interface OpenedGateway {
   readonly config: Config;
@@ -185,7 +178,7 @@ async function reportProblems<T>(path: string, work: () => Promise<T>): Promise<
   }
 }
 
-function printProblems(path: string, text: string, problems: readonly Problem[]): void {
+export function printProblems(path: string, text: string, problems: readonly Problem[]): void {
   problemLines(path, text, problems, process.stderr).forEach(printStatus);
 }
 
@@ -217,162 +210,4 @@ export async function askInput(dialog: Dialog, input: Input): Promise<string | u
     if (option !== undefined) return option;
     dialog.print(`${oneLine(line)} is not in the list; type a number from 1 to ${options.length}`);
   }
-}
-
-// Reads the config of a running gateway again, at SIGHUP or with --watch when the file has changed. A config with
-// errors is reported, and the gateway goes on with the one before. What has not changed in it is not restarted.
-
-export interface ReloadOptions {
-  readonly path: string;
-  readonly running: ConfigGateway;
-  readonly log: EventLog;
-  /** Reads the config. */
-  readonly load: () => Promise<Config>;
-  /** Throws if this gateway must not be served. */
-  readonly check?: ((next: Gateway) => void) | undefined;
-}
-
-export class Reloader {
-  readonly #options: ReloadOptions;
-  /** The config that the gateway was started with. */
-  readonly #first: Config;
-  #last: Promise<unknown> = Promise.resolve();
-
-  constructor(options: ReloadOptions) {
-    this.#options = options;
-    this.#first = options.running.config;
-  }
-
-  /** Resolves to whether the config is in use now. With `isQuiet`, a file without changes is not reported. */
-  reload(isQuiet = false): Promise<boolean> {
-    const done = this.#last.then(() => this.#reload(isQuiet));
-    this.#last = done;
-    return done;
-  }
-
-  async #reload(isQuiet: boolean): Promise<boolean> {
-    const { path, running, log, load, check } = this.#options;
-    const before = running.config;
-    try {
-      const config = await load();
-      if (isQuiet && config.text === before.text) return true;
-      const change = await running.change(config, check);
-      printProblems(path, config.text, config.warnings);
-      log.info(`${oneLine(path)} was read again: ${describe(change, before, config)}`);
-      for (const key of ["listen", "limits", "compat", "code"] as const) {
-        const isKnown = isDeepStrictEqual(config[key], before[key]) || isDeepStrictEqual(config[key], this.#first[key]);
-        if (isKnown) continue;
-        log.write({
-          level: "warning",
-          message: `"${key}" has changed; that takes effect when you restart the gateway`,
-        });
-      }
-      return true;
-    } catch (error) {
-      const problems = error instanceof ConfigError ? error.problems : [];
-      if (error instanceof ConfigError) printProblems(path, error.text, problems);
-      const isGone = (error as NodeJS.ErrnoException).code === "ENOENT";
-      const why =
-        problems.length > 0 ? `${path} has ${tally(problems)}` : isGone ? `${path} is gone` : errorMessage(error);
-      log.write({ level: "error", message: `${oneLine(why)}; the gateway goes on as before` });
-      return false;
-    }
-  }
-
-  /** Reloads when the file has changed. */
-  watch(): void {
-    const { path } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    // Looks at the file instead of its folder's events, since it may be replaced, be a link, or be on a network.
-    watchFile(path, { interval: WATCH_MS, persistent: false }, () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => void this.reload(true), SETTLE_MS);
-    });
-    process.once("exit", () => unwatchFile(path));
-  }
-
-  /** Reloads at SIGHUP. If the signal means that our terminal was closed, calls `onTerminalClosed`. */
-  reloadAtSignal(onTerminalClosed: () => void): void {
-    const hadTerminal = [process.stdin, process.stdout, process.stderr].some(isTerminal);
-    process.on("SIGHUP", () => {
-      if (hadTerminal && !hasTerminal()) onTerminalClosed();
-      else void this.reload();
-    });
-  }
-}
-
-const WATCH_MS = 500;
-/** An editor may write a file in several steps. */
-const SETTLE_MS = 100;
-
-/** Whether this process still has a terminal. A closed terminal sends SIGHUP too, and takes itself away first. */
-function hasTerminal(): boolean {
-  if (process.platform === "win32") return false;
-  try {
-    closeSync(openSync("/dev/tty", "r"));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** What else of a config takes effect at once. */
-const OTHERS = { callers: "callers", profiles: "profiles", naming: "names", instructions: "instructions" } as const;
-
-function describe({ added, removed, changed, isChainChanged }: ConfigChange, before: Config, config: Config): string {
-  const keys = Object.keys(OTHERS) as (keyof typeof OTHERS)[];
-  const parts = [
-    ...named("added", added),
-    ...named("restarted", changed),
-    ...named("removed", removed),
-    ...(isChainChanged ? ["other middleware"] : []),
-    ...keys.filter((key) => !isDeepStrictEqual(before[key], config[key])).map((key) => `other ${OTHERS[key]}`),
-  ];
-  return parts.length === 0 ? "no server has changed" : parts.join("; ");
-}
-
-function named(what: string, names: readonly string[]): string[] {
-  return names.length === 0 ? [] : [`${what} ${names.map(oneLine).join(", ")}`];
-}
-
-// How the commands that serve send the user to the sign-in of an upstream: at a terminal, or in the browser if a client on
-// this machine has started us. This is separate from the sign-in of single commands, since callers of a gateway list the
-// tools again and again, and must not open the browser each time.
-
-/** After a sign-in that was not finished, callers do not open the browser again for this long. */
-const PAUSE_MS = 10 * 60_000;
-
-/**
- * One upstream after the other. `isStdio`: a client on this machine has started us, so there is a user if there is a
- * browser.
- */
-export function createSignIn(isStdio: boolean): SignIn {
-  const turns = new Semaphore(1);
-  return (target) => {
-    const { name, url, settings } = target;
-    const { callbackPort: port } = settings;
-    if (!Prompter.isAvailable() && !(isStdio && hasBrowser())) return undefined;
-    const print = (text: string): void =>
-      printStatus(`${oneLine(name ?? "catenary")}: ${sanitizeFor(process.stderr, text)}`);
-    const options = { print, busy: (): void => undefined };
-    const redirect = loopbackRedirect({ open: (page) => openSignIn(page, url, options), ...defined({ port }) });
-    let pausedUntil = 0;
-    return {
-      get uri(): string | Promise<string> {
-        if (performance.now() >= pausedUntil) return redirect.uri;
-        throw signInNeeded(target, "asked for a sign-in that was not finished");
-      },
-      visit: async (page, { signal }) => {
-        const release = await turns.take(signal);
-        pausedUntil = performance.now() + PAUSE_MS;
-        try {
-          const callback = await redirect.visit(page, { signal });
-          if (!callback.searchParams.has("error")) pausedUntil = 0;
-          return callback;
-        } finally {
-          release();
-        }
-      },
-    };
-  };
 }

@@ -14,7 +14,8 @@ import { defined, errorMessage } from "../../core/values.ts";
 import { proxyFor } from "../../http/client/proxy.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { EXIT } from "../command.ts";
-import { plural, toFailure } from "../show/problems.ts";
+import { plural } from "../show/problems.ts";
+import { toFailure } from "../show/failures.ts";
 import { oneLine } from "../terminal/text.ts";
 
 export interface Check {

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { UsageError } from "../command.ts";
-import { checkDestination, fileExtension, fileStem, Saver } from "./content.ts";
+import { checkDestination, fileExtension, fileStem, Saver } from "./saver.ts";
 
 let folder = "";
 beforeEach(() => {

@@ -2,7 +2,8 @@
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { CallToolResult } from "../../protocol/model/index.ts";
-import { printResult, Saver } from "./content.ts";
+import { printResult } from "./content.ts";
+import { Saver } from "./saver.ts";
 
 let out = "";
 beforeEach(() => {

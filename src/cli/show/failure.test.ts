@@ -5,7 +5,7 @@ import { ConnectionError, type ConnectionErrorKind, type Hint } from "../../core
 import { findSpawnProblem } from "../../process/program.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 import { NotFoundError, UnreachableError, UsageError } from "../command.ts";
-import { requiredPages, toFailure } from "./problems.ts";
+import { requiredPages, toFailure } from "./failures.ts";
 
 describe("an exit code", () => {
   it.each<[ConnectionErrorKind, number, string]>([

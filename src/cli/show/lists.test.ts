@@ -5,17 +5,16 @@ import type { Prompt, Resource, Tool } from "../../protocol/model/index.ts";
 import {
   findMissingUpstreams,
   formatBytes,
-  formatCodeTools,
   type ListStyle,
   missingUpstreamsMeta,
   noteMissingUpstreams,
   promptDetail,
   promptList,
-  reportCodeTools,
   resourceList,
   toolDetail,
   toolList,
 } from "./lists.ts";
+import { formatCodeTools, reportCodeTools } from "./code-cost.ts";
 
 const PLAIN: ListStyle = { width: undefined, strong: (text) => text, faint: (text) => text };
 

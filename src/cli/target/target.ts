@@ -281,9 +281,6 @@ export async function resolveRoots({ root = [] }: TargetValues): Promise<readonl
   );
 }
 
-// Finds the config that a command line names, and distinguishes configs from modules. The config is loaded later, by
-// the commands that need it.
-
 /** The default config. */
 export const CONFIG = "catenary.json";
 

@@ -179,9 +179,10 @@ function serverName(client: Client | undefined, target: CliTarget | LocalTarget)
   return typeof name === "string" ? oneLine(`${name} ${version ?? ""}`) : nameOf(target);
 }
 
-// A config as the target of a command: its gateway runs in this process while the command runs. A list waits until the
-// servers have started, since a user would rather wait than see a part of it.
-
+/**
+ * A config as the target of a command: its gateway runs in this process while the command runs. A list waits until the
+ * servers have started, since a user would rather wait than see a part of it.
+ */
 interface LocalGateway {
   readonly handler: Gateway;
   /** Code mode, as the config has it or by default. */
