@@ -1,182 +1,20 @@
-// The catalogue: what the callers of a view see, as items. An item is a tool, prompt, resource or template with the name
-// that callers use, the name at its upstream, and its definition. A catalogue is fed by the lists that callers get, or
-// read for them when a name is unknown, and dropped when a list has changed. Callers may see different tools under the
-// same name, so nothing that was learned from the list of one caller is used for another.
+// The catalogue: what the lists say to the callers of a view, at one place of a chain. It is fed by the lists that callers
+// get, or read for them when a name is unknown, and dropped when a list has changed. Callers may see different tools under
+// the same name, so nothing that was learned from the list of one caller is used for another.
 
 import { abortable } from "../core/async.ts";
 import { BoundedMap } from "../core/collections.ts";
-import type { CalledItem, Caller, Context, Handler, Result } from "../core/handler.ts";
+import type { Caller, Context, Handler, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { LISTS, OWN_NAMES, UPSTREAM, type ListKind } from "../protocol/lists.ts";
-import { factOf, type ToolFact } from "../protocol/tool-facts.ts";
+import { LISTS, type ListKind } from "../protocol/lists.ts";
 import { walkPages } from "../protocol/walk-pages.ts";
-
-/** An item as a server lists it. */
-export type Definition = { readonly [field: string]: unknown };
-
-/** What an item is: a tool, prompt, resource, template, or task. */
-export type ItemKind = CalledItem["kind"];
-
-/** One entry of a catalogue, at one place in a chain. */
-export class Item implements CalledItem {
-  readonly kind: ItemKind;
-  readonly name: string;
-  readonly upstream: string | undefined;
-  /** The upstream, and those behind it if it is a gateway: `team`, `team.notes`. */
-  readonly upstreams: readonly string[];
-  /** Its names at the upstreams, the nearest first. There are several if upstreams are gateways. */
-  readonly ownNames: readonly string[];
-  /** These names, and some with the name of the upstream as a prefix, for rules that hide an item by any of them. */
-  readonly otherNames: readonly string[];
-  readonly definition: Definition | undefined;
-  /** Where a router sends requests that name it. Only that router reads it. */
-  readonly route: unknown;
-  /** Whether an upstream has it. Otherwise it is only a name that a caller has sent. */
-  readonly isKnown: boolean;
-  /** The item as it was before `changedBy` changed it. */
-  inner: Item | undefined;
-  changedBy: object | undefined;
-  /** The transform that hides it, here or further inside. */
-  readonly hiddenBy: object | undefined;
-  /** Why its definition could not be read. */
-  readonly failure: Error | undefined;
-  /** Until when its definition counts, on the clock of `performance`. */
-  readonly until: number;
-
-  /** Only `kind` and `name` must be given. */
-  constructor(fields: Partial<ItemFields> & Pick<ItemFields, "kind" | "name">) {
-    this.kind = fields.kind;
-    this.name = fields.name;
-    this.upstream = fields.upstream;
-    this.upstreams = fields.upstreams ?? NO_NAMES;
-    this.ownNames = fields.ownNames ?? NO_NAMES;
-    this.otherNames = fields.otherNames ?? NO_NAMES;
-    this.definition = fields.definition;
-    this.route = fields.route;
-    this.isKnown = fields.isKnown ?? false;
-    this.inner = fields.inner;
-    this.changedBy = fields.changedBy;
-    this.hiddenBy = fields.hiddenBy;
-    this.failure = fields.failure;
-    this.until = fields.until ?? Infinity;
-  }
-
-  /** An item of a list. Its `_meta` says of which upstream it is, and its names there. */
-  static listed(kind: ListKind, name: string, definition: Definition): Item {
-    return new Item({ kind, name, definition, isKnown: true, ...originOf(definition, name) });
-  }
-
-  get ownName(): string {
-    return this.ownNames[0] ?? this.name;
-  }
-
-  /** What the definition of a tool says about calls of it. */
-  get facts(): ToolFact | undefined {
-    const { definition } = this;
-    if (this.kind !== "tools" || definition === undefined) return undefined;
-    let facts = knownFacts.get(definition);
-    if (facts === undefined) knownFacts.set(definition, (facts = factOf(definition, true)));
-    return facts;
-  }
-
-  /** The item with another name or definition. Its definition has the new name. */
-  change(changes: { readonly name?: string; readonly definition?: Definition | undefined }): Item {
-    const { name = this.name, definition = this.definition } = changes;
-    const isListed = definition !== undefined && name !== this.name && this.kind !== "tasks";
-    const shown = isListed ? { ...definition, [LISTS[this.kind].key]: name } : definition;
-    const { upstream } = this;
-    // An item that no list says other names of has its own.
-    const isOwn = this.ownNames.length === 0 && name !== this.name;
-    const ownNames = isOwn ? [this.name] : this.ownNames;
-    const otherNames = isOwn ? [this.name, ...this.otherNames] : this.otherNames;
-    if (shown !== undefined && shown !== this.definition) origins.set(shown, { upstream, ownNames, otherNames });
-    return changed(this, { name, definition: shown, ownNames, otherNames });
-  }
-
-  /** Says which transform has made it of another item. */
-  setOrigin(transform: object, inner: Item): this {
-    this.changedBy = transform;
-    this.inner = inner;
-    return this;
-  }
-
-  /** The item outside of a transform that hides it from callers that use this name. `failure`: why, if not by a rule. */
-  hide(transform: object, name: string, failure?: Error): Item {
-    return changed(this, { name, failure, inner: this, changedBy: transform, hiddenBy: transform });
-  }
-
-  /** The same item, now that its definition is known. */
-  withDefinition(definition: Definition, until?: number): Item {
-    const origin = this.isKnown ? undefined : originOf(definition, this.name);
-    return changed(this, { ...origin, definition, isKnown: true, until: until ?? this.until });
-  }
-
-  /** The same item, which is in no list. */
-  withoutDefinition(): Item {
-    return this.definition === undefined ? this : changed(this, { definition: undefined });
-  }
-
-  withFailure(failure: Error): Item {
-    return changed(this, { failure });
-  }
-}
-
-/** What an item is made of. */
-type ItemFields = Omit<
-  Item,
-  "ownName" | "facts" | "change" | "setOrigin" | "hide" | "withDefinition" | "withoutDefinition" | "withFailure"
->;
-
-function changed(item: ItemFields, changes: Partial<ItemFields>): Item {
-  return new Item({ ...item, ...changes });
-}
-
-/** By definition, so that they are worked out once for each list. */
-const knownFacts = new WeakMap<Definition, ToolFact>();
-
-const NO_NAMES: readonly string[] = [];
-
-/** Where definitions come from that a transform has made. */
-const origins = new WeakMap<Definition, Partial<ItemFields>>();
-
-/** The upstream and the names of an item there: what is known of it, or what a router has written into its `_meta`. */
-function originOf(definition: Definition, name: string): Partial<ItemFields> {
-  const known = origins.get(definition);
-  if (known !== undefined) return known;
-  const { _meta: meta } = definition;
-  const { [OWN_NAMES]: listed, [UPSTREAM]: upstream } = isObject(meta) ? meta : {};
-  const ownNames: readonly string[] = Array.isArray(listed)
-    ? listed.filter((one) => typeof one === "string")
-    : NO_NAMES;
-  if (typeof upstream !== "string") return { ownNames, otherNames: ownNames };
-  return { ownNames, upstream, otherNames: [...ownNames, `${upstream}_${ownNames[0] ?? name}`] };
-}
-
-/** What is known about the tool that a request calls. Throws if its list could not be read. */
-export function calledTool({ item }: Context): ToolFact | undefined {
-  // A tool that is hidden further inside is in no list here.
-  if (!(item instanceof Item) || item.hiddenBy !== undefined) return undefined;
-  if (item.failure !== undefined) throw item.failure;
-  return item.facts;
-}
+import type { ItemDefinition } from "./item.ts";
 
 let lastStart = 0;
 
 /** Where a version begins to count: each elsewhere, so that what replaces something has no version of that. */
 export function startVersion(): number {
   return (lastStart += 2 ** 24);
-}
-
-/** What a router or a gateway knows about the names that its callers use. */
-export interface ItemSource {
-  /** The item that a name leads to; one that is not known if nothing has the name. Never throws or rejects. */
-  find(kind: ItemKind, name: string, context: Context): Item | Promise<Item>;
-  /** Another number when names may lead elsewhere. */
-  version(caller: Caller): number;
-  /** The URI that callers see for a URI of an upstream. Absent if it is the same. */
-  readonly shownUri?: (upstream: string, uri: string, caller: Caller) => string;
-  /** Reads the lists that this depends on, if they were never read. */
-  readonly readUris?: (context: Context) => Promise<void>;
 }
 
 const MAX_VIEWS = 1_000;
@@ -195,7 +33,7 @@ const MAX_READS = 5;
 /** One list of one view. */
 interface KnownList {
   /** By name. */
-  readonly definitions: Map<string, Definition>;
+  readonly definitions: Map<string, ItemDefinition>;
   readonly since: number;
   /** When it was last read to its end. */
   readAt: number;
@@ -212,7 +50,7 @@ export class Catalogue {
   #learned = 0;
 
   /** What the last list says about an item, without reading it. */
-  get(kind: ListKind, name: string, caller: Caller): Definition | undefined {
+  get(kind: ListKind, name: string, caller: Caller): ItemDefinition | undefined {
     return this.#views.get(viewKey(caller))?.[kind]?.definitions.get(name);
   }
 
@@ -220,7 +58,7 @@ export class Catalogue {
    * Reads the list with `read` if the item is unknown or was listed long ago. Undefined if it is not listed. Throws if the
    * list cannot be read.
    */
-  async find(kind: ListKind, name: string, context: Context, read: Handler): Promise<Definition | undefined> {
+  async find(kind: ListKind, name: string, context: Context, read: Handler): Promise<ItemDefinition | undefined> {
     let list = this.#fresh(kind, context.caller);
     for (let attempts = 0; attempts < MAX_READS; attempts += 1) {
       if (list.definitions.has(name) || performance.now() - list.readAt <= REREAD_MS) break;
@@ -236,7 +74,7 @@ export class Catalogue {
   }
 
   /** All definitions that the caller sees, by name. Throws if the list cannot be read. */
-  async all(kind: ListKind, context: Context, read: Handler): Promise<ReadonlyMap<string, Definition>> {
+  async all(kind: ListKind, context: Context, read: Handler): Promise<ReadonlyMap<string, ItemDefinition>> {
     const list = this.#fresh(kind, context.caller);
     if (performance.now() - list.readAt > REREAD_MS) await this.#read(list, kind, context, read);
     if (list.failure !== undefined) throw list.failure;

@@ -1,7 +1,7 @@
 // `chain`: puts middleware in front of upstreams. `to` takes one upstream, or several by name. A handler is used as it
 // is, and an object with `getMetadata` and `handleRequest` becomes one. A URL, a command or a transport is passed to
 // `upstream()`. The router turns several upstreams into one handler. It is loaded only if it is needed; a single
-// upstream has no router.
+// upstream has none, unless its names always have a label or callers see parts of it.
 
 import { type Context, type Handler, isUnfinishedChain, type Middleware } from "../core/handler.ts";
 import { boolean, field, func, refine, type OptionsOf } from "../core/fields.ts";
@@ -9,7 +9,7 @@ import { checkFields, kindOf, OptionPlace } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
-import { Item, type ItemKind, type ItemSource } from "./catalogue.ts";
+import { Item, type ItemKind, type ItemSource } from "./item.ts";
 import type { ItemHandler } from "./layer.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
 import { checkPrefixes, createNaming, NAMING, type SelectPart } from "./router/naming.ts";

@@ -6,7 +6,7 @@ import { fakeContext } from "../../test/support/handlers/fake-client.ts";
 import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
 import type { Caller, Context, Result } from "../core/handler.ts";
-import { Item } from "./catalogue.ts";
+import { Item } from "./item.ts";
 import { chain } from "./chain.ts";
 import type { Gateway } from "./gateway.ts";
 import { createSegments, remember } from "./segments.ts";

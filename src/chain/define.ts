@@ -51,7 +51,10 @@ export interface Definition<Of extends Fields = Fields> {
   readonly transform?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Transform) | undefined;
   /** Creates both, if they share something. */
   readonly layer?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Layer) | undefined;
-  /** Whether the middleware leaves lists and the names in requests as they are. Default: false. */
+  /**
+   * Whether the middleware leaves lists and the names in requests as they are, so that names can be followed through it.
+   * Default: false, but for middleware with `needs` or a transform, which must do so.
+   */
   readonly keepsLists?: boolean | undefined;
 }
 

@@ -9,7 +9,7 @@ import { isObject } from "../core/values.ts";
 import { withMiddleware, type ChainEntry } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
 import { CACHEABLE, type List } from "../protocol/lists.ts";
-import { Item, type Definition } from "./catalogue.ts";
+import { Item, type ItemDefinition } from "./item.ts";
 import { addedBy, type ItemHandler, type Layer, type LayeredMiddleware, type Transform } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
 import { ItemFollower, whenKnown } from "./follow.ts";
@@ -115,18 +115,19 @@ export class Driver {
 
   #enter(segment: Segment, item: Item, request: Request, context: Context, inner: Handler): Promise<Result> {
     const passed = copyContext(context, { item });
-    const caller = context.item;
-    const isOther = segment.start > 0 && caller instanceof Item && !isNamedIn(request, caller);
+    const callersItem = context.item;
+    const isOther = segment.start > 0 && callersItem instanceof Item && !isNamedIn(request, callersItem);
     if (!isOther) return inner(request, passed);
-    return this.#checkOther(segment.start, caller, item, request, context).then(() => inner(request, passed));
+    return this.#checkOther(segment.start, callersItem, item, request, context).then(() => inner(request, passed));
   }
 
   /**
    * Middleware further outside calls another item than its own caller has named. What hides that outside of it must not
    * be reached in this way.
    */
-  async #checkOther(start: number, caller: Item, item: Item, request: Request, context: Context): Promise<void> {
-    const { kind, name } = caller;
+  async #checkOther(start: number, callersItem: Item, item: Item, request: Request, context: Context): Promise<void> {
+    const { kind, name } = callersItem;
+    if (item.kind !== kind) return;
     const { ownNames, upstream } = item;
     const otherNames = [item.name, ...item.otherNames];
     for (const [at, layer] of this.#layers.slice(0, start).entries()) {
@@ -134,7 +135,7 @@ export class Driver {
       if (transform?.hides !== true || !transform.kinds.has(kind)) continue;
       const other = new Item({ kind, name, ownNames, otherNames, upstream });
       if ((await this.items.ask(at, other, context)) === undefined) {
-        throw this.#refusal(at, caller, request, context);
+        throw this.#refusal(at, callersItem, request, context);
       }
     }
   }
@@ -216,7 +217,7 @@ export class Driver {
       const before = isKept ? definitions[kind].get(definition) : undefined;
       if (before !== undefined) return before ?? undefined;
       const after = whenKnown(this.#outside(transforms, 0, Item.listed(kind, name, definition), context), definitionOf);
-      if (isKept) definitions[kind].set(definition, (after as Definition | undefined) ?? null);
+      if (isKept) definitions[kind].set(definition, (after as ItemDefinition | undefined) ?? null);
       return after;
     });
     if (isFirstPage) {
@@ -312,7 +313,7 @@ function listsNames(error: McpError, { kind }: Item): boolean {
   return isObject(error.data) && "candidates" in error.data && capabilityOf(kind) !== "resources";
 }
 
-function definitionOf(item: Item | undefined): Definition | undefined {
+function definitionOf(item: Item | undefined): ItemDefinition | undefined {
   return item?.definition;
 }
 

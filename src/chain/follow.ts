@@ -6,7 +6,8 @@
 import type { Caller, Context, Handler } from "../core/handler.ts";
 import { errorIn } from "../protocol/compose.ts";
 import type { ListKind } from "../protocol/lists.ts";
-import { Item, viewKey, type Definition, type ItemKind, type ItemSource } from "./catalogue.ts";
+import { viewKey } from "./catalogue.ts";
+import { Item, type ItemDefinition, type ItemKind, type ItemSource } from "./item.ts";
 import { addedBy, type ItemHandler, type Layer, type Transform, type TransformView } from "./layer.ts";
 import { remember, searchName, type KnownItems, type Segment } from "./segments.ts";
 
@@ -73,9 +74,9 @@ export class ItemFollower implements ItemSource {
     if (!this.#isStable) return this.inward(segment, segment.start, name, { kind, context });
     const view = this.#viewOf(segment, context.caller);
     const known = view.items.get(kind)?.get(name);
-    if (known !== undefined && (known.until === Infinity || performance.now() < known.until)) return known;
+    if (known !== undefined && (known.validUntil === Infinity || performance.now() < known.validUntil)) return known;
     return whenKnown(this.inward(segment, segment.start, name, { kind, context }), (item) => {
-      const isSure = item.isKnown && item.until > 0 && item.failure === undefined;
+      const isSure = item.isKnown && item.validUntil > 0 && item.failure === undefined;
       if (isSure && view.version === this.version(context.caller)) remember(segment, view, item);
       return item;
     });
@@ -117,7 +118,7 @@ export class ItemFollower implements ItemSource {
   async #searchInside(segment: Segment, name: string, { kind, context }: Lookup): Promise<string> {
     const { start, catalogue, dependsOnCaller } = segment;
     const listed = await catalogue.all(kind as ListKind, context, this.#parts.handlers[start + 1] as Handler);
-    const ask = (innerName: string, definition: Definition): Asked =>
+    const ask = (innerName: string, definition: ItemDefinition): Asked =>
       this.ask(start, Item.listed(kind as ListKind, innerName, definition), context);
     return (await searchName(segment, listed, name, !dependsOnCaller, ask)) ?? name;
   }

@@ -25,7 +25,7 @@ import { changedFlag, grantsNothing, LIST_CAPABILITIES, SUBSCRIPTION_ACKNOWLEDGE
 import type { Json } from "../protocol/revision.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";
 import type { ChainEntry } from "../protocol/compose.ts";
-import type { Item, ItemKind, ItemSource } from "./catalogue.ts";
+import type { Item, ItemKind, ItemSource } from "./item.ts";
 import { Driver } from "./driver.ts";
 import type { ItemHandler } from "./layer.ts";
 import { GatewayReaders, type CallReader } from "./observe.ts";

@@ -1,10 +1,10 @@
-// What a built-in middleware is to the driver of a chain (driver.ts): a transform, which changes or hides what callers see,
+// What a declared middleware is to the driver of a chain (driver.ts): a transform, which changes or hides what callers see,
 // a middleware, which acts around requests, or both.
 
 import type { Caller, Context, Handler, Middleware } from "../core/handler.ts";
 import type { McpError } from "../protocol/errors.ts";
 import { LISTS, type List, type ListCapability, type ListKind } from "../protocol/lists.ts";
-import type { Definition, Item, ItemKind, ItemSource } from "./catalogue.ts";
+import type { ItemDefinition, Item, ItemKind, ItemSource } from "./item.ts";
 
 /** What a transform may look at beside the item. */
 export interface TransformView {
@@ -29,7 +29,7 @@ export interface Transform {
   /** If it changes URIs: the URI outside of it, for those in results. */
   readonly outerUri?: (uri: string) => string;
   /** Items of its own. Others with their names are hidden. Its middleware answers requests that name them. */
-  readonly added?: { readonly [Kind in ListKind]?: readonly Definition[] };
+  readonly added?: { readonly [Kind in ListKind]?: readonly ItemDefinition[] };
   /** Whether its middleware answers list requests, so that the driver must not change them again. */
   readonly answersLists?: boolean;
   /** Whether the definition of the item must be known. Then lists are read for it. Default: no. */
@@ -49,7 +49,7 @@ export function kindsOf(capabilities: readonly ListCapability[]): ReadonlySet<It
   return new Set(capabilities.flatMap((one): ItemKind[] => (one === "resources" ? ["resources", "templates"] : [one])));
 }
 
-/** What a built-in middleware is to the driver. Middleware without this may do anything to lists and names. */
+/** What a declared middleware is to the driver. Middleware without this may do anything to lists and names. */
 export interface Layer {
   readonly transform?: Transform | undefined;
   /** What acts around requests. */
@@ -67,7 +67,7 @@ export type LayeredMiddleware = Middleware & { layer?: Layer };
 export type ItemHandler = Handler & { items?: ItemSource | undefined };
 
 /** The definition that a transform has added under a name. */
-export function addedBy({ added }: Transform, kind: ItemKind, name: string): Definition | undefined {
+export function addedBy({ added }: Transform, kind: ItemKind, name: string): ItemDefinition | undefined {
   if (added === undefined || kind === "tasks") return undefined;
   return added[kind]?.find((definition) => definition[LISTS[kind].key] === name);
 }

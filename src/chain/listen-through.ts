@@ -4,7 +4,7 @@
 import type { Context, Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
-import { Item } from "./catalogue.ts";
+import { Item } from "./item.ts";
 import type { Transform } from "./layer.ts";
 import { mapResultUris } from "./result-items.ts";
 

@@ -7,14 +7,14 @@ import type { ListCapability } from "../protocol/lists.ts";
 
 type ItemKind = CalledItem["kind"];
 
-interface Naming {
+interface NamePlace {
   readonly kind: ItemKind;
   /** The param that holds the name. */
   readonly param: "name" | "uri" | "taskId";
 }
 
-const TASK: Naming = { kind: "tasks", param: "taskId" };
-const NAMINGS: ReadonlyMap<string, Naming> = new Map<string, Naming>([
+const TASK: NamePlace = { kind: "tasks", param: "taskId" };
+const NAME_PLACES: ReadonlyMap<string, NamePlace> = new Map<string, NamePlace>([
   ["tools/call", { kind: "tools", param: "name" }],
   ["prompts/get", { kind: "prompts", param: "name" }],
   ["resources/read", { kind: "resources", param: "uri" }],
@@ -25,14 +25,14 @@ const NAMINGS: ReadonlyMap<string, Naming> = new Map<string, Naming>([
 ]);
 
 /** Methods that the specification does not define name their items as those with the same beginning do. */
-const BEGINNINGS: readonly (readonly [string, Naming])[] = [
+const BEGINNINGS: readonly (readonly [string, NamePlace])[] = [
   ["tools/", { kind: "tools", param: "name" }],
   ["prompts/", { kind: "prompts", param: "name" }],
   ["resources/", { kind: "resources", param: "uri" }],
 ];
 
-function namingOf(method: string): Naming | undefined {
-  return NAMINGS.get(method) ?? BEGINNINGS.find(([beginning]) => method.startsWith(beginning))?.[1];
+function placeOf(method: string): NamePlace | undefined {
+  return NAME_PLACES.get(method) ?? BEGINNINGS.find(([beginning]) => method.startsWith(beginning))?.[1];
 }
 
 export interface NamedItem {
@@ -43,9 +43,9 @@ export interface NamedItem {
 /** The item that a request names. A completion that names a URI is about a template, or a resource. */
 export function namedIn({ method, params }: Request): NamedItem | undefined {
   if (method === "completion/complete") return readRef(params["ref"]);
-  const naming = namingOf(method);
-  const name = naming && params[naming.param];
-  return typeof name === "string" && naming !== undefined ? { kind: naming.kind, name } : undefined;
+  const place = placeOf(method);
+  const name = place && params[place.param];
+  return typeof name === "string" && place !== undefined ? { kind: place.kind, name } : undefined;
 }
 
 /** Whether this is the item that the request names. */
@@ -59,7 +59,7 @@ export function isNamedIn(request: Request, item: CalledItem): boolean {
 export function withName(request: Request, name: string): Request {
   const { method, params } = request;
   if (method !== "completion/complete") {
-    const { param = "name" } = namingOf(method) ?? {};
+    const { param = "name" } = placeOf(method) ?? {};
     return { ...request, params: { ...params, [param]: name } };
   }
   const ref = isObject(params["ref"]) ? params["ref"] : {};

@@ -1,9 +1,10 @@
-// Divides a chain into segments. Built-in middleware leaves lists as they are, so the transforms of neighbours are applied
+// Divides a chain into segments. Middleware that says so (layer.ts) leaves lists as they are, so the transforms of neighbours are applied
 // to a list in one step. Middleware of users may do anything to lists, so what is outside of it has lists of its own.
 
 import { BoundedMap, isSameArray } from "../core/collections.ts";
 import type { ListKind } from "../protocol/lists.ts";
-import { Catalogue, type Definition, type Item, type ItemKind } from "./catalogue.ts";
+import { Catalogue } from "./catalogue.ts";
+import type { ItemDefinition, Item, ItemKind } from "./item.ts";
 import type { Layer, Transform } from "./layer.ts";
 
 /** The entries up to one that may change lists, or reads them. Their transforms are applied to a list in one step. */
@@ -25,7 +26,7 @@ export interface Segment {
   /** Transformed lists by the arrays they were made of. */
   readonly lists: WeakMap<object, TransformedList>;
   /** Transformed definitions by those they were made of; null if they are hidden. An object may be of several kinds. */
-  readonly definitions: Readonly<Record<ListKind, WeakMap<Definition, Definition | null>>>;
+  readonly definitions: Readonly<Record<ListKind, WeakMap<ItemDefinition, ItemDefinition | null>>>;
   /** Names that were followed from its outside, by view. */
   views: BoundedMap<string, KnownItems>;
   /** How many these are. */
@@ -117,10 +118,10 @@ export function remember(segment: Segment, { items }: KnownItems, item: Item): v
 /** The name inside of a transform of the item in a list that it shows under `name`. `ask` gives the item outside. */
 export async function searchName(
   { catalogue, searched }: Segment,
-  listed: ReadonlyMap<string, Definition>,
+  listed: ReadonlyMap<string, ItemDefinition>,
   name: string,
   isForAll: boolean,
-  ask: (innerName: string, definition: Definition) => Item | undefined | Promise<Item | undefined>,
+  ask: (innerName: string, definition: ItemDefinition) => Item | undefined | Promise<Item | undefined>,
 ): Promise<string | undefined> {
   const { version } = catalogue;
   const known = searched.get(listed);

@@ -9,7 +9,7 @@ import { methodNotFound } from "../protocol/errors.ts";
 import { LIST_CAPABILITIES, LISTS, page, type List, type ListKind } from "../protocol/lists.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from "../protocol/model/index.ts";
-import type { Definition } from "./catalogue.ts";
+import type { ItemDefinition } from "./item.ts";
 import { layered } from "./driver.ts";
 import type { GatewayUpstream } from "./gateway.ts";
 import { kindsOf, type Transform } from "./layer.ts";
@@ -155,7 +155,7 @@ function itemTransform(change: ChangeItem): Transform {
 function checkItem(
   changed: unknown,
   { kind, name: before }: TransformedItem,
-): { name: string; definition?: Definition } {
+): { name: string; definition?: ItemDefinition } {
   const { name, definition } = isObject(changed) ? changed : {};
   if (typeof name !== "string" || name === "" || (definition !== undefined && !isObject(definition))) {
     throw new TypeError("`item` must return an item with a `name`, or nothing to hide it");

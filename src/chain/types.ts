@@ -43,5 +43,5 @@ export type { Authorizer, Challenge, OutgoingRequest } from "../core/authenticat
 export type { Limits } from "../jsonrpc/codec.ts";
 export type { Message, ResponseMessage } from "../jsonrpc/message.ts";
 export type { Inbound, SendOptions, Transport, TransportSource } from "../transport/transport.ts";
-export type { Definition as ItemDefinition, Item, ItemKind } from "./catalogue.ts";
+export type { ItemDefinition, Item, ItemKind } from "./item.ts";
 export type { McpError } from "../protocol/errors.ts";

@@ -10,7 +10,7 @@ import { isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { Item } from "../catalogue.ts";
+import { Item } from "../item.ts";
 import { isNoAnswer } from "../router/failures.ts";
 
 const OPTIONS = {

@@ -13,7 +13,8 @@ import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.
 import { META } from "../../protocol/model/base.ts";
 import { Cache } from "../../protocol/result-cache.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
-import { viewKey, type ItemKind } from "../catalogue.ts";
+import { viewKey } from "../catalogue.ts";
+import type { ItemKind } from "../item.ts";
 import { capabilityOf, namedIn } from "../named-items.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
 import { matchesGlob } from "../../core/text.ts";

@@ -12,7 +12,7 @@ import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
-import { calledTool } from "../catalogue.ts";
+import { calledTool } from "../item.ts";
 
 const OPTIONS = {
   include: ofTools(strings("Tools that need consent; `*` matches any characters. Default: all.")),

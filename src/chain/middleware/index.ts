@@ -1,4 +1,5 @@
-// The subpath `catenary/middleware`: the built-in middleware.
+// The subpath `catenary/middleware`: the built-in middleware. Those that change what callers see are in ../transforms.
+// ../README.md says how to add one.
 
 export type { ClientCapabilities } from "../../core/handler.ts";
 export type * from "../../core/handler-types.ts";

@@ -9,7 +9,7 @@ import { defined } from "../../core/values.ts";
 import { count, ms, type OptionsOf } from "../../core/fields.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
-import { calledTool } from "../catalogue.ts";
+import { calledTool } from "../item.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { methodNames } from "../method-names.ts";
 

@@ -14,7 +14,7 @@ import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { SchemaCheck } from "../../protocol/schema-kind.ts";
 import type { ToolFact } from "../../protocol/tool-facts.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
-import { calledTool } from "../catalogue.ts";
+import { calledTool } from "../item.ts";
 
 const OPTIONS = {
   arguments: boolean("Whether calls with invalid arguments are refused. Default: true."),

@@ -6,7 +6,7 @@ import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";
 import type { ListKind } from "../../protocol/lists.ts";
-import { Item } from "../catalogue.ts";
+import { Item } from "../item.ts";
 import { notFound } from "../named-items.ts";
 import { sendTo } from "../observe.ts";
 import { withUpstreamName } from "./failures.ts";

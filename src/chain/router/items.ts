@@ -1,7 +1,7 @@
 // What the names of callers lead to: items, with the upstream that has them and their names there.
 
 import type { Context } from "../../core/handler.ts";
-import { Item, type ItemKind } from "../catalogue.ts";
+import { Item, type ItemKind } from "../item.ts";
 import type { ItemHandler } from "../layer.ts";
 import { routeFor, type ViewRoute } from "./calls.ts";
 import type { Route } from "./names.ts";
@@ -11,10 +11,10 @@ import type { View } from "./view.ts";
 /** What a name leads to, for `context.item`. Lists the upstreams if necessary, as a request with the name would. */
 export function findItem(kind: ItemKind, name: string, context: Context, view: View): Item | Promise<Item> {
   // Only a name in the lists leads to the same item until they change.
-  const item = (route: Route, until = 0): Item | Promise<Item> => {
+  const item = (route: Route, validUntil = 0): Item | Promise<Item> => {
     const { name: upstream, handler } = view.at(route);
     const found: ViewRoute = { view, route };
-    return itemAt(upstream, handler, kind, name, route.name, context, { route: found, until });
+    return itemAt(upstream, handler, kind, name, route.name, context, { route: found, validUntil });
   };
   const unknown = (): Item => new Item({ kind, name });
   if (kind === "tasks") {
@@ -45,7 +45,7 @@ export function itemAt(
   name: string,
   ownName: string,
   context: Context,
-  more?: { readonly route: unknown; readonly until: number },
+  more?: { readonly route: unknown; readonly validUntil: number },
 ): Item | Promise<Item> {
   const create = (inner: Item | undefined): Item => {
     const ownNames = [ownName, ...(inner?.ownNames ?? [])];

@@ -110,7 +110,7 @@ function createPage(
   return { ...rest, [list.field]: page.items, ...defined(page.next), ...hints, resultType: "complete", _meta: meta };
 }
 
-interface ShownItem {
+interface MeasuredItem {
   readonly shown: string;
   readonly upstream: string;
   readonly item: ListItem;
@@ -119,10 +119,10 @@ interface ShownItem {
 }
 
 /** By the items as upstreams list them. */
-const knownItems = new WeakMap<ListItem, ShownItem>();
+const knownItems = new WeakMap<ListItem, MeasuredItem>();
 
 /** The item as callers see it; the same value as long as its upstream lists the same. */
-function knownItem(item: ListItem, keyField: string, key: string, shown: string, upstream: string): ShownItem {
+function knownItem(item: ListItem, keyField: string, key: string, shown: string, upstream: string): MeasuredItem {
   const known = knownItems.get(item);
   if (known?.shown === shown && known.upstream === upstream) return known;
   const added = shownItem(item, keyField, key, shown, upstream);

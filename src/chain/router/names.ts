@@ -83,7 +83,7 @@ function uriForms(labels: readonly Label[]): NameForms {
   };
 }
 
-interface Item extends Route {
+interface NamedRoute extends Route {
   /** The name without a label. */
   readonly plain: string;
 }
@@ -114,15 +114,15 @@ export class NameTable {
     this.#forms = forms;
     this.#changed = lists.map(() => new Map<string, string>());
     const items = lists.flatMap((names, upstream) =>
-      [...new Set(names)].map((name): Item => ({ upstream, name, plain: forms.plain(name, 0) })),
+      [...new Set(names)].map((name): NamedRoute => ({ upstream, name, plain: forms.plain(name, 0) })),
     );
     for (const { upstream, plain } of items) {
       const owners = this.#owners.get(plain);
       if (owners === undefined) this.#owners.set(plain, [upstream]);
       else if (owners.at(-1) !== upstream) owners.push(upstream);
     }
-    const free: Item[] = [];
-    const labelled: Item[] = [];
+    const free: NamedRoute[] = [];
+    const labelled: NamedRoute[] = [];
     for (const item of items) {
       const { upstream, name, plain } = item;
       const before = shownBefore?.(upstream, name);
@@ -131,12 +131,12 @@ export class NameTable {
       else if (isReserved?.(plain, upstream) === true || isOthers(plain, upstream)) labelled.push(item);
       else free.push(item);
     }
-    const add = (item: Item, form: (salt: number) => string): void => {
+    const add = (item: NamedRoute, form: (salt: number) => string): void => {
       let salt = 0;
       while (this.#routes.has(form(salt)) || isOthers(form(salt), item.upstream)) salt += 1;
       this.#set(form(salt), item);
     };
-    const label = (item: Item): void => add(item, (salt) => forms.labelled(item.upstream, item.name, salt));
+    const label = (item: NamedRoute): void => add(item, (salt) => forms.labelled(item.upstream, item.name, salt));
     // Names with a label have priority, and own names that are valid before those that had to be changed.
     labelled.forEach(label);
     const [kept, changed] = [
@@ -169,7 +169,7 @@ export class NameTable {
     return (this.#changed[upstream]?.size ?? 0) > 0;
   }
 
-  #set(shown: string, { upstream, name }: Item): void {
+  #set(shown: string, { upstream, name }: NamedRoute): void {
     this.#routes.set(shown, { upstream, name });
     if (shown !== name) this.#changed[upstream]?.set(name, shown);
   }
@@ -185,12 +185,12 @@ export interface Naming {
   readonly shownNames: ShownNames;
   /** The labels of all upstreams of the gateway, by name. A view may have only some of them. */
   readonly labels: ReadonlyMap<string, Label>;
-  /** Called once for each upstream and kind with names that had to be changed. */
+  /** Called with names of an upstream that model APIs refuse, once for each name. */
   readonly onWarning?: ((upstream: string, message: string) => void) | undefined;
 }
 
 /**
- * What is known about the names of one kind of items in all upstreams. `View` and `Lists` read the lists and set them
+ * What is known about the names of one kind of items in all upstreams. view.ts and lists.ts read the lists and set them
  * here. The last list of an unavailable upstream still counts, so that the names of the others do not change meanwhile.
  */
 export class NameIndex {
@@ -212,7 +212,7 @@ export class NameIndex {
   readonly #problems = new Map<number, string>();
   #table: NameTable | undefined;
   /** Of the remembered names, when the table was made. */
-  #version = 0;
+  #tableVersion = 0;
   #listedAt = -Infinity;
   #changes = 0;
   #seenChanges = 0;
@@ -231,8 +231,8 @@ export class NameIndex {
 
   get names(): NameTable {
     const version = this.#named?.shownNames.version ?? 0;
-    if (this.#table === undefined || version !== this.#version) this.#table = this.#createTable();
-    this.#version = version;
+    if (this.#table === undefined || version !== this.#tableVersion) this.#table = this.#createTable();
+    this.#tableVersion = version;
     return this.#table;
   }
 
@@ -361,15 +361,15 @@ export class NameIndex {
   setShown(): void {
     if (
       this.#named === undefined ||
-      (this.#shownTable === this.names && this.#version === this.#named.shownNames.version)
+      (this.#shownTable === this.names && this.#tableVersion === this.#named.shownNames.version)
     )
       return;
     const { kind, shownNames } = this.#named;
     for (const { index, name } of this.#upstreams) {
       const pairs = this.listOf(index).map((ownName) => [ownName, this.names.shown(index, ownName)] as const);
-      showNames(this.#named, kind, name, pairs);
+      rememberShown(this.#named, kind, name, pairs);
     }
-    this.#version = shownNames.version;
+    this.#tableVersion = shownNames.version;
     this.#shownTable = this.#table;
   }
 
@@ -416,7 +416,7 @@ export class NameIndex {
 const MAX_WARNED = 5;
 
 /** Remembers the names that are shown for items of an upstream, and warns of those that model APIs would refuse. */
-export function showNames(
+export function rememberShown(
   { shownNames, onWarning }: Naming,
   kind: NamedKind,
   upstream: string,

@@ -10,7 +10,7 @@ import { methodNotFound } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
-import { Item, type ItemSource } from "../catalogue.ts";
+import { Item, type ItemSource } from "../item.ts";
 import type { ItemHandler } from "../layer.ts";
 import { asPrivate } from "../result-items.ts";
 import { unknownTask } from "./addresses.ts";

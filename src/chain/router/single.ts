@@ -5,7 +5,8 @@
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
-import { Catalogue, Item, type ItemKind, type ItemSource } from "../catalogue.ts";
+import { Catalogue } from "../catalogue.ts";
+import { Item, type ItemKind, type ItemSource } from "../item.ts";
 import type { ItemHandler } from "../layer.ts";
 import { namedIn, withName } from "../named-items.ts";
 import { sendTo } from "../observe.ts";
@@ -13,7 +14,7 @@ import { LISTS_BY_METHOD, mapItems } from "../result-items.ts";
 import { checkResult, otherName } from "./calls.ts";
 import { itemAt } from "./items.ts";
 import { isMethodNotFound } from "./failures.ts";
-import { showNames, validName, type Naming } from "./names.ts";
+import { rememberShown, validName, type Naming } from "./names.ts";
 import { backgroundContext, shownItem } from "./pages.ts";
 import type { NamedKind } from "./shown-names.ts";
 
@@ -21,7 +22,7 @@ import type { NamedKind } from "./shown-names.ts";
 const CHANGED = /-[0-9a-z]{7}$/;
 
 /** For a name that may lead elsewhere after the next list. */
-const UNSURE = { route: undefined, until: 0 } as const;
+const UNSURE = { route: undefined, validUntil: 0 } as const;
 
 /** `naming` is a function if it must be read from disk. */
 export function singleUpstream(name: string, handler: Handler, naming: Naming | (() => Promise<Naming>)): ItemHandler {
@@ -40,7 +41,7 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
     const known = names ?? (await loaded());
     const ownName = known.get(kind, name) ?? (await known.find(kind, name, context));
     // Middleware knows only the shown name, so no other may lead to the item. A name of nothing is the upstream's affair.
-    if (known.isOther(kind, name, ownName) && (await known.lists(kind, name, context)))
+    if (known.isShownOtherwise(kind, name, ownName) && (await known.hasItem(kind, name, context)))
       throw otherName(kind, name, known.shown(kind, name));
     return send(ownName === name ? request : withName(request, ownName), context);
   };
@@ -57,13 +58,13 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
   const find = async (kind: NamedKind, name: string, context: Context): Promise<Item> => {
     const known = await loaded();
     const ownName = known.get(kind, name) ?? (await known.find(kind, name, context).catch(() => name));
-    return known.isOther(kind, name, ownName) ? new Item({ kind, name }) : item(kind, name, ownName, context);
+    return known.isShownOtherwise(kind, name, ownName) ? new Item({ kind, name }) : item(kind, name, ownName, context);
   };
   const items: ItemSource = {
     find: (kind, name, context) => {
       if (!isNamedKind(kind)) return item(kind, name, name, context);
       const ownName = names?.get(kind, name);
-      return names === undefined || ownName === undefined || names.isOther(kind, name, ownName)
+      return names === undefined || ownName === undefined || names.isShownOtherwise(kind, name, ownName)
         ? find(kind, name, context)
         : item(kind, name, ownName, context);
     },
@@ -123,12 +124,12 @@ class SingleNames {
   }
 
   /** Whether this is the upstream's own name of an item that callers see under another name, or the name of nothing. */
-  isOther(kind: NamedKind, name: string, ownName: string): boolean {
+  isShownOtherwise(kind: NamedKind, name: string, ownName: string): boolean {
     return ownName === name && this.shown(kind, name) !== name;
   }
 
   /** Whether the upstream has an item with this name of its own. True if it does not say. */
-  async lists(kind: NamedKind, name: string, context: Context): Promise<boolean> {
+  async hasItem(kind: NamedKind, name: string, context: Context): Promise<boolean> {
     const background = backgroundContext(context, context.signal);
     const find = this.#catalogue.find(kind, name, background, this.#read);
     return find.then(
@@ -152,7 +153,7 @@ class SingleNames {
     }
     if (changed.size === 0 && !(items as readonly unknown[]).some(hasRouterMeta)) return result;
     const free = [...changed].filter(([, shown]) => this.get(kind, shown) !== shown);
-    showNames(this.#naming, kind, this.#upstream, free);
+    rememberShown(this.#naming, kind, this.#upstream, free);
     return mapItems(result, list, (item, name) => {
       const shown = changed.get(name);
       if (shown === undefined) return hasRouterMeta(item) ? shownItem(item, list.key, name, name, undefined) : item;

@@ -9,7 +9,7 @@ import { hiderOf, matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { Redactor } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import type { Item } from "../catalogue.ts";
+import type { Item } from "../item.ts";
 import { kindsOf, type Layer } from "../layer.ts";
 import { isSettable } from "../upstream/options.ts";
 

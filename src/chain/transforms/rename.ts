@@ -4,7 +4,7 @@
 
 import { object, ofTools, stringMap, type OptionsOf } from "../../core/fields.ts";
 import { checksum, type ListCapability, LIST_CAPABILITIES } from "../../protocol/lists.ts";
-import type { Item } from "../catalogue.ts";
+import type { Item } from "../item.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { kindsOf, type Transform } from "../layer.ts";
 import { capabilityOf } from "../named-items.ts";
@@ -12,9 +12,9 @@ import { withChecksum } from "../router/names.ts";
 import { VALID_NAME } from "../router/shown-names.ts";
 
 const OPTIONS = {
-  tools: ofTools(stringMap("Maps the upstream's names to new names."), "names"),
-  prompts: stringMap("Maps the upstream's names to new names."),
-  resources: stringMap("Maps the upstream's URIs to new URIs. Both may end with `*`."),
+  tools: ofTools(stringMap("Maps names that callers would see without it to new names."), "names"),
+  prompts: stringMap("Maps names that callers would see without it to new names."),
+  resources: stringMap("Maps URIs that callers would see without it to new URIs. Both may end with `*`."),
   descriptions: object("Maps the names that callers see to new descriptions.", {
     tools: stringMap("The descriptions of tools, by name."),
     prompts: stringMap("The descriptions of prompts, by name."),

@@ -27,7 +27,7 @@ import {
   type ListedTool,
 } from "../../protocol/tool-index.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import type { Item } from "../catalogue.ts";
+import type { Item } from "../item.ts";
 import { kindsOf, type Layer } from "../layer.ts";
 
 const OPTIONS = {
