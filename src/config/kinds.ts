@@ -5,7 +5,7 @@
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { SERVER_RECOGNIZER } from "../chain/transform.ts";
-import { isForwardable, UPSTREAM, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
+import { isForwardable, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import { readBounded } from "../core/files.ts";
 import type { Handler } from "../core/handler.ts";
@@ -118,11 +118,6 @@ const envValue: read.Reader<string> = read.reader({ type: ["string", "number", "
 export const env: read.Reader<Readonly<Record<string, string>>> = read
   .recordOf(envValue, 'an object of strings, such as {"API_KEY": "${API_KEY}"}')
   .describe("Environment variables for the command, programs or live sessions, added to those that they inherit.");
-
-export const inheritEnv: read.Reader<boolean | readonly string[]> = read.readerOf({
-  ...UPSTREAM.inheritEnv,
-  expected: 'true, false, or ["NAME", ...]',
-});
 
 export const cwd: read.Reader<string> = read
   .pathTo("folder", "warning")

@@ -16,8 +16,8 @@ import {
   suggestLanguage,
 } from "../live/languages.ts";
 import type { SandboxProblem } from "../live/grants.ts";
-import { CODE, LIMITS, LIVE, type LiveOptions, type SandboxOptions } from "../live/options.ts";
-import { DEFAULT_LIMITS, type Limits } from "../live/runtime.ts";
+import { CODE, CODE_SESSIONS, GUEST, LIMITS, LIVE, type LiveOptions, type SandboxOptions } from "../live/options.ts";
+import type { Limits } from "../live/runtime.ts";
 import type { LanguageEntry, LanguageOptions, SettingProblem } from "../live/tool.ts";
 import type { Problem } from "./document.ts";
 import {
@@ -25,13 +25,12 @@ import {
   cwd,
   defineKind,
   env,
-  inheritEnv,
   program,
   requiredProgram,
   type UpstreamKind,
   type UpstreamSource,
 } from "./kinds.ts";
-import { filesOf } from "./local-files.ts";
+import { filesOf, middlewareFiles, type RunningEntry, type RunningPart } from "./local-files.ts";
 import * as read from "./readers.ts";
 import { createRedactor, type Secret } from "./redaction.ts";
 
@@ -102,16 +101,9 @@ export async function sandboxProblems(
 }
 
 /** A config, as far as the grants of its sandboxes concern it. */
-interface GrantsPart extends CodePart {
-  readonly path: string;
-  readonly upstreams: ReadonlyMap<string, UpstreamSource & Loading & { readonly secrets: readonly Secret[] }>;
-  readonly chain: Loading["use"];
+interface GrantsPart extends CodePart, RunningPart {
+  readonly upstreams: ReadonlyMap<string, RunningEntry & { readonly secrets: readonly Secret[] }>;
   readonly codeProgram?: { readonly secrets: readonly Secret[] };
-}
-
-/** The modules of middleware that it loads. */
-interface Loading {
-  readonly use: readonly { readonly file?: string | undefined }[];
 }
 
 /**
@@ -119,7 +111,7 @@ interface Loading {
  * sandbox may change, and folders that contain what the gateway starts or relies on.
  */
 export async function grantProblems(config: GrantsPart): Promise<Problem[]> {
-  const { path: file, upstreams, chain, code: settings, codePlace, codeProgram: about } = config;
+  const { path: file, upstreams, code: settings, codePlace, codeProgram: about } = config;
   const entries = [...upstreams.values()];
   const granting = [
     ...entries.map((entry) => ({ options: entry.settings["sandbox"], place: entry.sandbox, secrets: entry.secrets })),
@@ -129,11 +121,13 @@ export async function grantProblems(config: GrantsPart): Promise<Problem[]> {
   const { grantProblem, placeOf, resolveGrants, trustedPaths, writableOf } = await import("../live/grants.ts");
   const sets = granting.map(({ options, ...rest }) => ({ grants: resolveGrants(options as SandboxOptions), ...rest }));
   const started = await Promise.all(entries.map((entry) => filesOf(entry, dirname(file))));
-  const run = [...[...chain, ...entries.flatMap(({ use }) => use)].map((entry) => entry.file), ...started.flat()];
   const trusted = [
     ...trustedPaths(),
     { path: placeOf(file), what: "this config" },
-    ...run.filter((one) => one !== undefined).map((one) => ({ path: placeOf(one), what: "which the gateway runs" })),
+    ...[...middlewareFiles(config), ...started.flat()].map((one) => ({
+      path: placeOf(one),
+      what: "which the gateway runs",
+    })),
   ];
   const writable = sets.flatMap(({ grants }) => writableOf(grants));
   return sets.flatMap(({ grants, place, secrets }) => {
@@ -173,20 +167,25 @@ function optionsOf({ program: file, ...settings }: LiveSettings): LanguageOption
 const SETTINGS = languageSettings();
 const programs = LANGUAGES.map(({ name, program: { description } }) => `${name}: ${description}`).join(". ");
 
-const LIVE_FIELDS = {
-  live: read
-    .oneOf(LANGUAGE_NAMES, suggestLanguage)
-    .describe(`A language to evaluate code in, in sessions with a process each: ${LANGUAGE_LIST}.`),
+const languageName = read.oneOf(LANGUAGE_NAMES, suggestLanguage);
+
+const SESSION_FIELDS = {
   ...read.readersOf(LIMITS),
-  // These are described in upstreams.ts, since every entry may have them.
-  timeoutMs: read.timeoutIn(read.readerOf(LIMITS.timeoutMs)),
-  maxSessions: read.readerOf(LIVE.maxSessions),
-  idleMs: read.readerOf(LIVE.idleMs),
-  inheritEnv,
-  sandbox: read.readerOf(LIVE.sandbox),
   cwd,
   env,
   program: program.describe(`The program of a live session. ${programs}.`),
+} as const satisfies read.Fields;
+
+const LIVE_FIELDS = {
+  live: languageName.describe(`A language to evaluate code in, in sessions with a process each: ${LANGUAGE_LIST}.`),
+  ...SESSION_FIELDS,
+  // upstreams.ts describes what every entry may have.
+  ...read.readersOf({
+    inheritEnv: GUEST.inheritEnv,
+    maxSessions: LIVE.maxSessions,
+    idleMs: LIVE.idleMs,
+    sandbox: LIVE.sandbox,
+  }),
 } as const satisfies read.Fields;
 
 /** The settings that only some languages have. Their values are checked by their readers, and not typed. */
@@ -269,31 +268,13 @@ function warningAt({ keyPosition, path: at }: read.Cursor, { message, hint }: Se
   return { ...keyPosition, severity: "warning", message: `${at}: ${message}`, hint };
 }
 
-const CODE_FIELDS = {
-  language: read
-    .oneOf(LANGUAGE_NAMES, suggestLanguage)
-    .describe(`The language of the code: ${LANGUAGE_LIST}. Default: js.`),
-  ...read.readersOf(CODE),
-} as const satisfies read.Fields;
-
-const { live: _live, sandbox, timeoutMs, maxSessions, idleMs, inheritEnv: environment, ...sessionFields } = LIVE_FIELDS;
-
 const codeObject = read.objectOf(
   {
     ...OWN_FIELDS,
-    ...sessionFields,
-    timeoutMs: timeoutMs.describe(
-      `Milliseconds that a run may take, without the time in which it waits for an answer of the user. Default: ${DEFAULT_LIMITS.timeoutMs}.`,
-    ),
-    sandbox: sandbox.describe(
-      "Where the code runs: true, in a sandbox (bubblewrap, Linux only) without network and files; an object, with what it may use; or false, without a sandbox. Default: true.",
-    ),
-    maxSessions: maxSessions.describe("Maximum sessions with a process at once. Default: 32."),
-    idleMs: idleMs.describe("Milliseconds after which the process of an idle session is ended. Default: 24 hours."),
-    inheritEnv: environment.describe(
-      "Which variables of the gateway's environment the sessions inherit: true for all, or an array of names. Default: false.",
-    ),
-    ...CODE_FIELDS,
+    ...SESSION_FIELDS,
+    ...read.readersOf(CODE_SESSIONS),
+    language: languageName.describe(`The language of the code: ${LANGUAGE_LIST}. Default: js.`),
+    ...read.readersOf(CODE),
   },
   'true, false, or an object, such as {"language": "js"}',
 );

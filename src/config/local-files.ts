@@ -88,20 +88,26 @@ async function namedFiles(entry: UpstreamSource, folder: string): Promise<string
 
 type Middleware = readonly { readonly file?: string | undefined }[];
 
+/** An entry, as far as it says what runs. */
+export type RunningEntry = UpstreamSource & { readonly use: Middleware };
+
 /** A config, as far as it says what runs. */
-interface RunningPart {
+export interface RunningPart {
   readonly path: string;
-  readonly upstreams: ReadonlyMap<string, UpstreamSource & { readonly use: Middleware }>;
+  readonly upstreams: ReadonlyMap<string, RunningEntry>;
   readonly chain: Middleware;
+}
+
+/** The modules of middleware. */
+export function middlewareFiles({ chain, upstreams }: RunningPart): string[] {
+  return [...chain, ...[...upstreams.values()].flatMap(({ use }) => use)].flatMap(({ file }) => file ?? []);
 }
 
 /** Changes with every file that the config runs by a path, and with what modules import by a path. */
 export async function digestFiles(config: RunningPart): Promise<string> {
   const folder = dirname(config.path);
-  const upstreams = [...config.upstreams.values()];
-  const middleware = [...config.chain, ...upstreams.flatMap(({ use }) => use)];
-  const named = await Promise.all(upstreams.map((entry) => namedFiles(entry, folder)));
-  const files = new Set([...named.flat(), ...middleware.flatMap(({ file }) => file ?? [])]);
+  const named = await Promise.all([...config.upstreams.values()].map((entry) => namedFiles(entry, folder)));
+  const files = new Set([...named.flat(), ...middlewareFiles(config)]);
   const digest = createHash("sha256");
   const imports = new Set<string>();
   let read = 0;

@@ -74,19 +74,13 @@ const MODULE_FIELDS = {
 
 const moduleFields = read.objectOf(MODULE_FIELDS, "an object");
 
-function isNumeric(schema: unknown): boolean {
-  const { type, anyOf, oneOf } = isObject(schema) ? schema : {};
-  const forms = (anyOf ?? oneOf) as readonly unknown[] | undefined;
-  return type === "number" || type === "integer" || forms?.some(isNumeric) === true;
-}
-
 /** The schema of an option in a config, where a string with a variable may stand for a number or a choice. */
 function withVariables(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withVariables);
   if (!isObject(schema)) return schema;
   const { enum: choices, ...rest } = schema;
   if (choices !== undefined) return { ...rest, anyOf: [{ enum: choices }, read.STRING_WITH_VARIABLE] };
-  if (typeof schema["type"] === "string" && isNumeric(schema)) {
+  if (typeof schema["type"] === "string" && read.isNumeric(schema)) {
     return { ...schema, ...read.STRING_WITH_VARIABLE, type: [schema["type"], "string"] };
   }
   const { properties } = schema;
@@ -100,24 +94,6 @@ function withVariables(schema: unknown): unknown {
 
 function mapEntries(object: { readonly [key: string]: unknown }, change: (value: unknown) => unknown): object {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
-}
-
-/** Any options. Unlike `read.anything`, a string with a variable becomes a number where the schema wants one. */
-function readOptions(cursor: read.Cursor, schema: unknown): unknown {
-  if (cursor.kind === "string") {
-    const text = read.anyString(cursor);
-    const isNumber = isNumeric(schema) && String(cursor.value).includes("${") && /\d/.test(text ?? "");
-    return isNumber && Number.isFinite(Number(text)) ? Number(text) : text;
-  }
-  const { anyOf = [schema] } = isObject(schema) ? schema : {};
-  const form = (anyOf as readonly unknown[]).find((one) => isObject(one) && one["type"] === cursor.kind);
-  const { items, properties, additionalProperties } = isObject(form) ? form : {};
-  if (cursor.kind === "array") return cursor.items().map((item) => readOptions(item, items));
-  if (cursor.kind !== "object") return cursor.value;
-  const known = isObject(properties) ? properties : {};
-  return Object.fromEntries(
-    cursor.members().map((member) => [member.name, readOptions(member, known[member.name] ?? additionalProperties)]),
-  );
 }
 
 export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
@@ -175,7 +151,7 @@ function readModule(cursor: read.Cursor): ModuleMiddleware | undefined {
   const written = cursor.get("options");
   const { secrets } = read.scanStrings(written);
   const source: OptionsSource = {
-    read: (schema) => written && readOptions(written, schema),
+    read: (schema) => written && read.readAs(written, schema),
     position: (option) => (written === undefined ? cursor : findOption(written, option)).position,
   };
   return { kind: "module", file, options, secrets, position: cursor.position, source, ...defined({ name }) };
@@ -201,7 +177,7 @@ function readNamed(
     return undefined;
   }
   const definition = MIDDLEWARE.get(name)?.definition;
-  const options = given && readOptions(given, definition && optionsSchema(definition));
+  const options = given && read.readAs(given, definition && optionsSchema(definition));
   const { isPending, secrets } = read.scanStrings(given ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
   // again.

@@ -8,6 +8,7 @@ import type { Place } from "../chain/define.ts";
 import { homeFolder } from "../core/files.ts";
 import type { Middleware } from "../core/handler.ts";
 import { nearest, type Field, type Fields as OptionFields } from "../core/options.ts";
+import { isObject } from "../core/values.ts";
 import type { KeyNode } from "./dialects.ts";
 import type { Position, Problems } from "./document.ts";
 import type { Expanded, Variables } from "./variables.ts";
@@ -121,8 +122,6 @@ export function numberIn(bounds: Bounds, expected: string): Reader<number> {
   });
 }
 
-export const positiveInteger: Reader<number> = numberIn({ type: "integer", minimum: 1 }, "a whole number above 0");
-
 /** The longest delay that setTimeout accepts. */
 const MAX_MS = 2 ** 31 - 1;
 
@@ -132,13 +131,13 @@ export const anyMilliseconds: Reader<number> = numberIn(
 );
 
 /** Many fields have this schema, so it is defined once. */
-export const milliseconds: Reader<number> = reader({ $ref: "#/definitions/milliseconds" }, anyMilliseconds);
+const milliseconds: Reader<number> = reader({ $ref: "#/definitions/milliseconds" }, anyMilliseconds);
 
 /** A shorter timeout was probably meant to be in seconds. */
 const MIN_PLAUSIBLE_MS = 1_000;
 
 /** Warns of a duration that was probably meant to be in seconds. */
-export function timeoutIn(inner: Reader<number>): Reader<number> {
+function timeoutIn(inner: Reader<number>): Reader<number> {
   return reader(inner.schema, (cursor) => {
     const given = inner(cursor);
     if (cursor.kind === "number" && given !== undefined && given > 0 && given < MIN_PLAUSIBLE_MS) {
@@ -164,12 +163,30 @@ export function recordOf<T>(value: Reader<T>, expected: string): Reader<Readonly
 }
 
 /** Any JSON value, with the variables in its strings expanded. */
-export const anything: Reader<unknown> = reader({}, (cursor): unknown => {
-  if (cursor.kind === "string") return anyString(cursor);
-  if (cursor.kind === "array") return cursor.items().map(anything);
+export const anything: Reader<unknown> = reader({}, (cursor) => readAs(cursor, undefined));
+
+/** Any JSON value. A string with a variable becomes a number where the schema wants one. */
+export function readAs(cursor: Cursor, schema: unknown): unknown {
+  if (cursor.kind === "string") {
+    const text = anyString(cursor);
+    const isNumber = isNumeric(schema) && String(cursor.value).includes("${") && /\d/.test(text ?? "");
+    return isNumber && Number.isFinite(Number(text)) ? Number(text) : text;
+  }
+  const { anyOf = [schema] } = isObject(schema) ? schema : {};
+  const form = (anyOf as readonly unknown[]).find((one) => isObject(one) && one["type"] === cursor.kind);
+  const { items, properties, additionalProperties } = isObject(form) ? form : {};
+  if (cursor.kind === "array") return cursor.items().map((item) => readAs(item, items));
   if (cursor.kind !== "object") return cursor.value;
-  return Object.fromEntries(cursor.members().map((member) => [member.name, anything(member)]));
-});
+  const known = isObject(properties) ? properties : {};
+  return Object.fromEntries(
+    cursor.members().map((member) => [member.name, readAs(member, known[member.name] ?? additionalProperties)]),
+  );
+}
+
+export function isNumeric(schema: unknown): boolean {
+  const { type, anyOf, oneOf: forms = anyOf } = isObject(schema) ? schema : {};
+  return type === "number" || type === "integer" || (forms as readonly unknown[] | undefined)?.some(isNumeric) === true;
+}
 
 /** The secrets in all strings of a value, and whether one of the strings needs an input that has no answer yet. */
 export function scanStrings(cursor: Cursor | undefined): Pick<Expanded, "secrets" | "isPending"> {
@@ -250,7 +267,8 @@ function readerWithoutDescription({
     return stringThat((given) => new RegExp(pattern).test(given), ...problem, `${pattern}|${WITH_VARIABLE}`);
   }
   if (fields !== undefined) return objectOf(readersOf(fields), expected === "" ? "an object" : expected);
-  if (forms !== undefined) return oneForm(forms.map(readerOf), expected);
+  if (forms !== undefined)
+    return oneForm(forms.map(readerOf), expected === "" ? 'true, false, or ["NAME", ...]' : expected);
   if (choices !== undefined) return oneOf(choices);
   if (type === "array") {
     return isPath === true
@@ -284,7 +302,9 @@ export function readersOf<Of extends OptionFields>(
   fields: Of,
 ): { readonly [Name in keyof Of]: Of[Name] extends Field<string, infer T> ? Reader<T> : never } {
   const inConfig = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
-  return Object.fromEntries(inConfig.map(([name, field]) => [name, readerOf(field)])) as never;
+  const readerAt = (name: string, field: Field): Reader<unknown> =>
+    name === "timeoutMs" ? timeoutIn(readerOf(field) as Reader<number>) : readerOf(field);
+  return Object.fromEntries(inConfig.map(([name, field]) => [name, readerAt(name, field)])) as never;
 }
 
 /** Reads what is true, false or an object, or an array, by the form whose schema has its type. */

@@ -4,7 +4,7 @@
 import { basename } from "node:path";
 import { OPENAPI, type OpenApiOptions } from "../openapi/options.ts";
 import { PROGRAMS, type ProgramsOptions } from "../programs/options.ts";
-import { cwd, defineKind, env, headers, inheritEnv, isHttpUrl, type UpstreamKind } from "./kinds.ts";
+import { cwd, defineKind, env, headers, isHttpUrl, type UpstreamKind } from "./kinds.ts";
 import * as read from "./readers.ts";
 
 const EXAMPLE = '["git", "docker"]';
@@ -58,9 +58,6 @@ export const programs: UpstreamKind = defineKind(
         'an object of arrays, such as {"grep": [1]}',
       )
       .describe(PROGRAMS.okExitCodes.description),
-    // These are described in upstreams.ts, since every entry may have them.
-    timeoutMs: read.timeoutIn(read.milliseconds),
-    inheritEnv,
     cwd,
     env,
   },
@@ -137,8 +134,6 @@ export const openapi: UpstreamKind = defineKind(
     auth: secrets.describe(
       "The credentials by the names of the document's security schemes, such as ${API_KEY}; for basic authentication, user:password.",
     ),
-    // Described in upstreams.ts, since every entry may have it.
-    timeoutMs: read.timeoutIn(read.milliseconds),
   },
   {
     key: "openapi",

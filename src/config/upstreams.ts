@@ -8,21 +8,14 @@ import { UPSTREAM_NAMING, type UpstreamNaming } from "../chain/router/naming.ts"
 import { UPSTREAM, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { findSpawnProblem } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
+import { documented } from "../core/fields.ts";
 import { readBounded } from "../core/files.ts";
 import { digest } from "../core/seal.ts";
 import { defined } from "../core/values.ts";
 import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
 import { CONVERTED_KEYS, RENAMED, SECTION_KEYS } from "./dialects.ts";
 import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
-import {
-  command,
-  inheritEnv,
-  module,
-  type RequiredProgram,
-  type UpstreamKind,
-  type UpstreamSource,
-  url,
-} from "./kinds.ts";
+import { command, module, type RequiredProgram, type UpstreamKind, type UpstreamSource, url } from "./kinds.ts";
 import { live, sandboxProblems } from "./live.ts";
 import { MIDDLEWARE, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
@@ -57,7 +50,8 @@ export interface UpstreamEntry extends UpstreamSource {
 
 const revision = read.oneOf(REVISIONS.map(({ name }) => name));
 
-const { share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart } = UPSTREAM;
+const { share, timeoutMs, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, maxSessions, inheritEnv } =
+  UPSTREAM;
 
 const POLICY = {
   ...read.readersOf({ share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart }),
@@ -66,15 +60,17 @@ const POLICY = {
     .reader({ type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$|\\$\\{" }, revision)
     .describe(UPSTREAM.revision.description),
   // These three concern other kinds of entries too.
-  timeoutMs: read
-    .timeoutIn(read.milliseconds)
-    .describe(
+  ...read.readersOf({
+    timeoutMs: documented(
       "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live, programs and openapi: milliseconds after which an evaluation, a program or a request is ended. Default: 30000.",
+      timeoutMs,
     ),
-  maxSessions: read.positiveInteger.describe("Maximum open sessions with the server. Default: 100; 32 for live."),
-  inheritEnv: inheritEnv.describe(
-    "Which variables of the gateway's environment a command, a program or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
-  ),
+    maxSessions: documented("Maximum open sessions with the server. Default: 100; 32 for live.", maxSessions),
+    inheritEnv: documented(
+      "Which variables of the gateway's environment a command, a program or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
+      inheritEnv,
+    ),
+  }),
 } as const satisfies { readonly [Name in keyof UpstreamOptions]?: read.Reader<unknown> };
 
 /** The options of `upstream()` that any entry may set. */

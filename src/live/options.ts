@@ -4,6 +4,7 @@ import {
   boolean,
   choice,
   count,
+  documented,
   either,
   msOrZero,
   number,
@@ -92,6 +93,27 @@ export const GUEST = {
 
 /** The options of what runs the sessions, in every language. */
 export type GuestOptions = OptionsOf<typeof GUEST>;
+
+/** The options of sessions that a config describes in other words for code mode. */
+export const CODE_SESSIONS = {
+  timeoutMs: documented(
+    "Milliseconds that a run may take, without the time in which it waits for an answer of the user. Default: 30000.",
+    LIMITS.timeoutMs,
+  ),
+  sandbox: documented(
+    "Where the code runs: true, in a sandbox (bubblewrap, Linux only) without network and files; an object, with what it may use; or false, without a sandbox. Default: true.",
+    LIVE.sandbox,
+  ),
+  maxSessions: documented("Maximum sessions with a process at once. Default: 32.", LIVE.maxSessions),
+  idleMs: documented(
+    "Milliseconds after which the process of an idle session is ended. Default: 24 hours.",
+    LIVE.idleMs,
+  ),
+  inheritEnv: documented(
+    "Which variables of the gateway's environment the sessions inherit: true for all, or an array of names. Default: false.",
+    GUEST.inheritEnv,
+  ),
+};
 
 export const CODE = {
   include: strings(
