@@ -36,8 +36,9 @@ const MESSAGES: Readonly<Record<string, readonly [message: string, hint?: string
   InvalidCharacter: ["Unescaped control character in a string", "write \\n for a newline and \\t for a tab"],
 };
 
-/** Returns undefined if the text cannot be parsed; the reasons are added to `problems`. */
-export async function parseDocument(problems: Problems): Promise<Node | undefined> {
+/** Parses TOML if the path says so, otherwise JSON. Returns undefined if it cannot; the reasons are added to `problems`. */
+export async function parseDocument(problems: Problems, path = ""): Promise<Node | undefined> {
+  if (path.endsWith(".toml")) return parseToml(problems);
   const { text } = problems;
   const { createScanner, parseTree, printParseErrorCode } = await import("jsonc-parser");
   const deep = findTooDeep(createScanner(text, true));
@@ -70,8 +71,8 @@ export async function parseDocument(problems: Problems): Promise<Node | undefine
   return root;
 }
 
-/** Parses a file in TOML, which some clients use. Returns undefined if it cannot be parsed. */
-export async function parseToml(problems: Problems): Promise<Node | undefined> {
+/** Parses a file in TOML, which some clients use. */
+async function parseToml(problems: Problems): Promise<Node | undefined> {
   const { text } = problems;
   const { parse, TomlError } = await import("smol-toml");
   try {

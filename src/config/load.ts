@@ -15,7 +15,6 @@ import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import {
   parseDocument,
-  parseToml,
   ConfigError,
   isFatal,
   Problems,
@@ -270,7 +269,7 @@ async function readConfig(
   const text = given.replace(/^\uFEFF/, "");
   const problems = new Problems(text);
   const file = resolve(path);
-  const parsed = await (file.endsWith(".toml") ? parseToml(problems) : parseDocument(problems));
+  const parsed = await parseDocument(problems, file);
   if (parsed === undefined) return { problems: problems.sorted() };
   const { root, ...about } = adaptDocument(parsed, file, problems);
   const folder = baseFolder(file);

@@ -19,7 +19,7 @@ import {
   valueIn,
 } from "../setup/change-file.ts";
 import { COMMAND_FLAGS, CONFIG, isUrl, parseEnvFlags, parseHeaders, URL_FLAGS } from "../target/target.ts";
-import { printStatus, sanitizeFor } from "../terminal/output.ts";
+import { printNotice, printStatus } from "../terminal/output.ts";
 import { quoteWord } from "../terminal/text.ts";
 
 /** The config that a command writes to. */
@@ -109,7 +109,7 @@ async function warnOfProgram({ words: [command = ""], values }: AddLine, config:
   if (isUrl(command) || command.includes("${")) return;
   const cwd = resolve(dirname(config), values.cwd ?? ".");
   const problem = await findSpawnProblem({ command, cwd });
-  if (problem !== undefined) printStatus(sanitizeFor(process.stderr, `Warning: ${problem.message}`));
+  if (problem !== undefined) printNotice(`Warning: ${problem.message}`);
 }
 
 /** Says that an option after the command is one of the command, if it was probably meant for us. */

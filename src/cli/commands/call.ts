@@ -5,13 +5,19 @@
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
-import type { PromptMessage, ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
+import type {
+  GetPromptResult,
+  PromptMessage,
+  ReadResourceResult,
+  ResourceContents,
+} from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, withKey } from "../command.ts";
 import type { Command } from "../define.ts";
 import { flag, section } from "../flags.ts";
 import { type ContentOutput, decodePart, printContent, printResource, printResult } from "../show/content.ts";
 import { checkDestination, SAVE_FLAGS, Saver } from "../show/saver.ts";
 import {
+  type Argument,
   ARGUMENTS_ABOUT,
   PROMPT_ARGUMENTS_ABOUT,
   promptArguments,
@@ -19,10 +25,10 @@ import {
   toolArguments,
 } from "../target/arguments.ts";
 import { targetCommand, type TargetLine } from "../target/target.ts";
-import { withClient } from "../target/with-client.ts";
-import { isTerminal, paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
+import { type CommandContext, withClient } from "../target/with-client.ts";
+import { isTerminal, paint, printJson, printRaw, printTrusted } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
-import { findNamed, PROMPTS, TOOLS } from "./list.ts";
+import { findNamed, type NamedKind, PROMPTS, TOOLS } from "./list.ts";
 
 const FLAGS = {
   args: flag(
@@ -48,33 +54,40 @@ ${ARGUMENTS_ABOUT}`,
 });
 
 async function callTool(line: TargetLine<typeof FLAGS>): Promise<number> {
+  return useNamed(line, TOOLS, printResult, (tool, given, { client, callOptions, busy, note }, name) => {
+    const { args, unknown } = toolArguments(tool, given);
+    if (unknown.length > 0) note(`${name} does not declare ${unknown.join(", ")}; sent anyway`);
+    busy(`Calling ${name}`);
+    return client.callTool(tool.name, args, callOptions);
+  });
+}
+
+/** Finds the tool or prompt that the line names, sends the arguments to it, and prints the result. */
+async function useNamed<Item extends { readonly name: string }, Answer extends object>(
+  line: TargetLine<typeof FLAGS>,
+  kind: NamedKind<Item>,
+  print: (answer: Answer, output: ContentOutput) => Promise<void>,
+  send: (item: Item, given: readonly Argument[], context: CommandContext, name: string) => Promise<Answer>,
+): Promise<number> {
   const { values, words } = line;
   const [name = "", ...pairs] = words;
   const saver = new Saver(await checkDestination(values));
   const given = await readArguments(pairs, values.args);
   return withClient(line, async (context) => {
-    const { client, callOptions, busy, note, done } = context;
-    const tool = await findNamed(TOOLS, name, context);
-    const { args: toolArgs, unknown } = toolArguments(tool, given);
-    if (unknown.length > 0) note(`${name} does not declare ${unknown.join(", ")}; sent anyway`);
-    busy(`Calling ${name}`);
-    const result = await client.callTool(tool.name, toolArgs, callOptions);
+    const { note, done } = context;
+    const answer = await send(await findNamed(kind, name, context), given, context, name);
     done();
-    if (values.json === true) printJson(result);
-    else await printResult(result, { saver, note });
-    if (result.isError === true) {
+    if (values.json === true) printJson(answer);
+    else await print(answer, { saver, note });
+    if ("isError" in answer && answer.isError === true) {
       note(`${name} reported an error`);
       return EXIT.toolFailed;
     }
-    checkWritten(values.output, saver);
+    if (values.output !== undefined && saver.count === 0) {
+      throw new NotFoundError(`Nothing to write to ${values.output}: the result contains only text`);
+    }
     return EXIT.ok;
   });
-}
-
-function checkWritten(file: string | undefined, { count }: Saver): void {
-  if (file !== undefined && count === 0) {
-    throw new NotFoundError(`Nothing to write to ${file}: the result contains only text`);
-  }
 }
 
 export const promptCommand: Command = targetCommand({
@@ -91,25 +104,14 @@ ${PROMPT_ARGUMENTS_ABOUT}`,
 });
 
 async function getPrompt(line: TargetLine<typeof FLAGS>): Promise<number> {
-  const { values, words } = line;
-  const [name = "", ...pairs] = words;
-  const saver = new Saver(await checkDestination(values));
-  const given = await readArguments(pairs, values.args);
-  return withClient(line, async (context) => {
-    const { client, callOptions, busy, note, done } = context;
-    const prompt = await findNamed(PROMPTS, name, context);
-    const promptArgs = promptArguments(prompt, given);
+  return useNamed(line, PROMPTS, printMessages, (prompt, given, { client, callOptions, busy }, name) => {
+    const args = promptArguments(prompt, given);
     busy(`Getting ${name}`);
-    const result = await client.getPrompt(prompt.name, promptArgs, callOptions);
-    done();
-    if (values.json === true) printJson(result);
-    else await printMessages(result.messages, { saver, note });
-    checkWritten(values.output, saver);
-    return EXIT.ok;
+    return client.getPrompt(prompt.name, args, callOptions);
   });
 }
 
-async function printMessages(messages: unknown, output: ContentOutput): Promise<void> {
+async function printMessages({ messages }: GetPromptResult, output: ContentOutput): Promise<void> {
   const valid = withKey<PromptMessage>(messages, "role").filter(({ content }) => isObject(content));
   for (const [at, { role, content }] of valid.entries()) {
     const heading = paint("bold", `${oneLine(role)}:`, process.stdout);
@@ -176,5 +178,5 @@ async function printParts(uri: string, { contents }: ReadResourceResult, output:
   } else if (parts.length > 1) for (const part of parts) await printResource(part, output);
   else if ("text" in only && typeof only.text === "string") printRaw(only.text);
   else if (isTerminal(process.stdout)) await printResource(only, output);
-  else printBytes(decodePart(only) ?? Buffer.alloc(0));
+  else printTrusted(decodePart(only) ?? Buffer.alloc(0));
 }

@@ -206,7 +206,7 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
     report(name, await checks);
   }
   if (server !== undefined) return;
-  report(path, checkSharedPatterns(config, path, tools));
+  report(path, checkSharedPatterns(config, tools));
   if (config.code === undefined) return;
   busy("Checking code mode");
   report("code", await checkCodeMode(config.code, session));

@@ -3,7 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 import { text as readStream } from "node:stream/consumers";
-import { onAbort, within } from "../../core/async.ts";
+import { abortable, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { boolean } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
@@ -150,12 +150,15 @@ async function parseLine(given: readonly string[]): Promise<EvalLine> {
   };
 }
 
-/** Throws a UsageError that lists the languages if this is none. */
-export function parseLanguage(name: string): LanguageEntry {
+/** Throws a UsageError if this is none: the problem, and the language that was probably meant, or all of them. */
+export function parseLanguage(
+  name: string,
+  problem = `There is no language ${name}`,
+  all = "the languages are",
+): LanguageEntry {
   const language = findLanguage(name);
   if (language !== undefined) return language;
-  const hint = suggestLanguage(name) ?? `the languages are ${LANGUAGE_NAMES.join(", ")}`;
-  throw new UsageError(`There is no language ${name}; ${hint}`);
+  throw new UsageError(`${problem}; ${suggestLanguage(name) ?? `${all} ${LANGUAGE_NAMES.join(", ")}`}`);
 }
 
 async function readCode(code: string | undefined, file: string | undefined): Promise<string> {
@@ -229,7 +232,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
 
 async function waitForSave(runtime: Runtime, signal: AbortSignal): Promise<void> {
   const notice = isTerminal(process.stderr) ? delayedNotice("Saving an image for faster starts...") : undefined;
-  await within(SAVE_TIMEOUT_MS, Promise.race([runtime.saved?.(), whenAborted(signal)]));
+  await within(SAVE_TIMEOUT_MS, abortable(signal, Promise.resolve(runtime.saved?.()))).catch(() => undefined);
   clearTimeout(notice);
 }
 
@@ -244,10 +247,6 @@ function withFileName(file: string, { condition, ...evaluation }: EvaluationReco
   const renamed = (text: string): string => text.replaceAll("<eval 1>:", `${file}:`);
   const frames = condition.frames.map((one) => ({ ...one, text: renamed(one.text) }));
   return { ...evaluation, condition: { ...condition, message: renamed(condition.message), frames } };
-}
-
-function whenAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => onAbort(signal, resolve));
 }
 
 type Stream = "stdout" | "stderr";

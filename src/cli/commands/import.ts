@@ -4,7 +4,7 @@
 import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CLIENTS, type Client } from "../../config/clients.ts";
-import { checkConfig, type Problem } from "../../config/index.ts";
+import { checkConfig, ConfigError, type Problem } from "../../config/index.ts";
 import { type Address, isOwnUrl } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
 import { NotFoundError, UsageError } from "../command.ts";
@@ -21,17 +21,10 @@ import {
   type Edit,
 } from "../setup/change-file.ts";
 import { CLIENTS_ABOUT, findClient } from "../setup/client-files.ts";
-import {
-  clientFiles,
-  type ClientSource,
-  isThere,
-  readClientFile,
-  type ServerEntry,
-  UnreadableFileError,
-} from "../setup/client-servers.ts";
-import { coverSecrets, plural, problemLines } from "../show/problems.ts";
+import { clientFiles, type ClientSource, isThere, readClientFile, type ServerEntry } from "../setup/client-servers.ts";
+import { coverSecrets, plural, printProblems } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
-import { printStatus, sanitizeFor } from "../terminal/output.ts";
+import { printNotice } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import { CONFIG_FLAG, openConfigFile } from "./add.ts";
 
@@ -62,7 +55,7 @@ async function importServers({ words: [given], values }: ParsedLine<typeof FLAGS
   const { file, section, servers } = await openConfigFile(config);
   const addresses = await ownAddresses(resolve(config), await valueIn(file, ["listen"]));
   const plan = await withoutInvalid(makePlan(sources, servers, config, addresses), sources, config);
-  for (const text of plan.notes) printStatus(sanitizeFor(process.stderr, text));
+  plan.notes.forEach(printNotice);
   if (plan.imported.length === 0 && plan.hasInvalid) {
     throw new UsageError(`None of these servers can be imported; correct them in the config of the client`);
   }
@@ -79,23 +72,20 @@ async function importServers({ words: [given], values }: ParsedLine<typeof FLAGS
   const edited = await editText(file, edits);
   const errors = await errorsIn(edited, config);
   if (errors.length > 0) {
-    problemLines(config, edited, errors, process.stderr).forEach(printStatus);
+    printProblems(config, edited, errors);
     throw new UsageError(
       `${config} would have ${plural(errors.length, "error")}; correct them in the config of the client`,
     );
   }
   const secret = plan.imported.filter(({ entry }) => hasSecret(entry)).map(({ name }) => oneLine(name));
   if (secret.length > 0) {
-    printStatus(
-      sanitizeFor(
-        process.stderr,
-        `Secrets of ${secret.join(", ")} are copied as they are; to keep them out of ${config}, write a variable instead, such as \${API_KEY}`,
-      ),
+    printNotice(
+      `Secrets of ${secret.join(", ")} are copied as they are; to keep them out of ${config}, write a variable instead, such as \${API_KEY}`,
     );
   }
   // Those that the servers of the config have no value yet.
   const unset = (await checkConfig(edited, config)).filter(({ server }) => server !== undefined);
-  for (const text of unset.map(describeMissing)) printStatus(sanitizeFor(process.stderr, text));
+  unset.map(describeMissing).forEach(printNotice);
   const names = plan.imported.map(({ name }) => oneLine(name)).join(", ");
   return changeFile(file, edited, {
     values,
@@ -157,10 +147,10 @@ async function findSources(given: string | undefined, config: string): Promise<r
 
 /** Prints what is wrong with a file that cannot be parsed, and throws a UsageError. */
 function reportUnreadable(error: unknown): never {
-  if (!(error instanceof UnreadableFileError)) throw error;
-  const { path, text, problems } = error;
-  problemLines(shortPath(path), text, problems, process.stderr).forEach(printStatus);
-  throw new UsageError(error.message);
+  if (!(error instanceof ConfigError)) throw error;
+  const path = shortPath(error.path);
+  printProblems(path, error.text, error.problems);
+  throw new UsageError(`${path} cannot be read; correct it first`);
 }
 
 function clientsOf(given: string | undefined): readonly Client[] {

@@ -2,8 +2,9 @@
 // the servers with stored tokens. All commands and gateways of the user share these tokens. No token is ever printed,
 // and of a URL only its origin, since many servers have a key in the path.
 
-import type { StoredServer } from "../../auth/oauth/stored-tokens.ts";
-import type { FileTokenStore } from "../../auth/oauth/token-stores.ts";
+import { signOut } from "../../auth/oauth/sign-out.ts";
+import { hasStoredTokens, storedServers, type StoredServer } from "../../auth/oauth/stored-tokens.ts";
+import { fileTokens, type FileTokenStore } from "../../auth/oauth/token-stores.ts";
 import { connect } from "../../client/connect.ts";
 import type { SignInSettings } from "../../config/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -14,7 +15,7 @@ import { command, type Command } from "../define.ts";
 import { flag, type FlagValues, type ParsedLine } from "../flags.ts";
 import { createAuthorizer, readSettings, withAdvice } from "../target/sign-in.ts";
 import { CONFIG, isUrl, parseHeaders, parseUrl, requireConfig, SIGN_IN_FLAGS, URL_FLAGS } from "../target/target.ts";
-import { printJson, printStatus, printTrusted, sanitizeFor, terminalWidth } from "../terminal/output.ts";
+import { printJson, printNotice, printStatus, printTrusted, terminalWidth } from "../terminal/output.ts";
 import { formatTable, oneLine } from "../terminal/text.ts";
 
 const TARGET_ABOUT = `TARGET is a URL, or the name of a server in a config: ./${CONFIG}, or that of --config.`;
@@ -70,7 +71,7 @@ token.`,
   words: Infinity,
   async run({ words, values }) {
     if (words.length > 0) throw new UsageError(`auth takes no arguments\n\n${authCommand.usage}`);
-    const servers = (await storedServers(await openStore())).map(describe);
+    const servers = (await storedServers(openStore())).map(describe);
     if (values.json === true) printJson({ servers });
     else if (servers.length === 0)
       printStatus("There are no stored tokens; catenary login TARGET signs in to a server");
@@ -105,14 +106,8 @@ async function findPlace(target: string, values: FlagValues<typeof LOGIN_FLAGS>)
   return { url, headers: { ...options?.headers, ...headers }, settings: { ...signIn, ...settings } };
 }
 
-async function openStore(): Promise<FileTokenStore> {
-  const { fileTokens } = await import("../../auth/oauth/token-stores.ts");
+function openStore(): FileTokenStore {
   return fileTokens(undefined, { onNotice: printStatus });
-}
-
-async function storedServers(store: FileTokenStore): Promise<readonly StoredServer[]> {
-  const { storedServers: list } = await import("../../auth/oauth/stored-tokens.ts");
-  return list(store);
 }
 
 /** A package manager may put the server to sleep; waiting for the user does not count. */
@@ -122,12 +117,16 @@ async function login({ words: [target, ...more], values }: ParsedLine<typeof LOG
   if (target === undefined || more.length > 0) throw new UsageError(`login takes one TARGET\n\n${loginCommand.usage}`);
   const { url, headers, settings } = await findPlace(target, values);
   const { host } = url;
-  const print = (text: string): void => printStatus(sanitizeFor(process.stderr, text));
-  const interruption = new Interruption(print);
+  const interruption = new Interruption(printNotice);
   let hasSignedIn = false;
   const busy = (): void => void (hasSignedIn = true);
   try {
-    const auth = await createAuthorizer(url, settings, { canSignIn: true, print, note: print, busy });
+    const auth = await createAuthorizer(url, settings, {
+      canSignIn: true,
+      print: printNotice,
+      note: printNotice,
+      busy,
+    });
     const { signal } = interruption;
     const client = await connect(url, { auth, headers, signal, startTimeoutMs: START_TIMEOUT_MS });
     // Some servers let everybody connect, and ask when something is wanted of them.
@@ -139,8 +138,7 @@ async function login({ words: [target, ...more], values }: ParsedLine<typeof LOG
   } finally {
     interruption.dispose();
   }
-  const { hasStoredTokens } = await import("../../auth/oauth/stored-tokens.ts");
-  const isStored = await hasStoredTokens(await openStore(), url);
+  const isStored = await hasStoredTokens(openStore(), url);
   const status = hasSignedIn ? "signed-in" : isStored ? "already-signed-in" : "not-needed";
   const text = {
     "signed-in": `Signed in to ${host}; commands and gateways use the tokens from now on`,
@@ -156,7 +154,7 @@ async function logout({ words: [target, ...more], values }: ParsedLine<typeof LO
   if (more.length > 0 || (target === undefined) !== (values.all === true)) {
     throw new UsageError(`logout takes one TARGET, or --all\n\n${logoutCommand.usage}`);
   }
-  const store = await openStore();
+  const store = openStore();
   const all = await storedServers(store);
   const place = target === undefined ? undefined : await findPlace(target, values);
   const wanted = place?.url;
@@ -166,7 +164,6 @@ async function logout({ words: [target, ...more], values }: ParsedLine<typeof LO
   if (found.length === 0) throw new NotFoundError(`There are no stored tokens for ${wanted?.host ?? "any server"}`);
   const { clientId: id, clientSecret: secret } = place?.settings ?? {};
   const client = id === undefined ? undefined : { id, ...defined({ secret }) };
-  const { signOut } = await import("../../auth/oauth/sign-out.ts");
   /** The tokens that the authorization server did not revoke. */
   const signOutOf = async (server: StoredServer) => {
     const reason = await signOut(store, server, { client });
@@ -181,9 +178,7 @@ async function logout({ words: [target, ...more], values }: ParsedLine<typeof LO
     for (const origin of removed) printStatus(`Deleted the tokens of ${new URL(origin).host}`);
     for (const { server, issuer, reason } of notRevoked) {
       const what = `${new URL(server).host} may accept the deleted tokens until they expire`;
-      printStatus(
-        `${what}: they could not be revoked at ${new URL(issuer).host} (${sanitizeFor(process.stderr, reason)})`,
-      );
+      printNotice(`${what}: they could not be revoked at ${new URL(issuer).host} (${reason})`);
     }
   }
   return EXIT.ok;

@@ -14,7 +14,7 @@ import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
-import { flag, parseFlags } from "../flags.ts";
+import { flag, parseFlags, refuseFlags } from "../flags.ts";
 import {
   LANGUAGE_FLAGS,
   LANGUAGES_ABOUT,
@@ -83,8 +83,7 @@ async function repl(args: readonly string[]): Promise<number> {
   if (isWord && !existsSync(first) && !existsSync(CONFIG)) parseLanguage(first);
   const line = parseTargetLine("repl", args, REPL_FLAGS, replCommand.usage);
   const { session = "main", tool, json } = line.values;
-  const misplaced = ["sandbox", ...Object.keys(LANGUAGE_FLAGS)].find((name) => Object.hasOwn(line.values, name));
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a LANGUAGE, not a target`);
+  refuseFlags(line.values, Object.keys({ ...SANDBOX_FLAG, ...LANGUAGE_FLAGS }), "a LANGUAGE, not a target");
   if (json === true) throw new UsageError("repl has no --json; use catenary call");
   if (line.words.length > 0) throw unexpectedArguments("repl", line.words, replCommand.usage);
   return withClient(line, async (context) => {
@@ -100,8 +99,8 @@ async function inNewSession(language: LanguageEntry, args: readonly string[]): P
   if (words.length > 0) throw unexpectedArguments("repl", words, replCommand.usage);
   const { session = "main", sandbox, ...others } = values;
   const own = ["quiet", "verbose", ...Object.keys(LANGUAGE_FLAGS)];
-  const [misplaced] = Object.keys(others).filter((name) => !own.includes(name));
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a TARGET, not a language`);
+  const misplaced = Object.keys(others).filter((name) => !own.includes(name));
+  refuseFlags(others, misplaced, "a TARGET, not a language");
   const { createLiveServer } = await import("../../config/live.ts");
   const handler = await createLiveServer(language, {
     ...languageSettingsOf(language, values),

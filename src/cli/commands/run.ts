@@ -25,7 +25,7 @@ import {
   SIGNAL_NOTES,
   startServing,
 } from "../serve/start.ts";
-import { setUpTokenByFlags } from "../serve/token.ts";
+import { setUpToken } from "../serve/token.ts";
 import { EventLog } from "../serve/event-log.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
@@ -41,7 +41,7 @@ import {
   TARGET_FLAGS,
   URL_FLAGS,
 } from "../target/target.ts";
-import { isTerminal, printStatus, sanitizeFor, writeLines } from "../terminal/output.ts";
+import { isTerminal, printNotice, printStatus, sanitizeFor, writeLines } from "../terminal/output.ts";
 
 const FLAGS = {
   ...section("With COMMAND", COMMAND_FLAGS),
@@ -120,7 +120,7 @@ function parseCommand([file, ...args]: readonly string[], values: RunLine["value
 /** Answers the requests of a waiting client with the error, then exits with the exit code of the error. */
 async function refuse(problem: Error): Promise<undefined> {
   const { exit, message } = toFailure(problem);
-  printStatus(`catenary: ${sanitizeFor(process.stderr, message)}`);
+  printNotice(`catenary: ${message}`);
   process.exitCode = exit;
   const refusing = serve(() => {
     setTimeout(close, RESPONSE_MS);
@@ -173,7 +173,10 @@ async function run(args: readonly string[]): Promise<undefined> {
     await startServing(handler, { graceMs: GATEWAY_GRACE_MS, ...defined({ compat }) });
     return;
   }
-  const { http: auth, banner } = await setUpTokenByFlags(handler, line.values, {});
+  const { http: auth, banner } = await setUpToken(handler, {
+    noToken: false,
+    isRequired: line.values["require-token"] === true,
+  });
   const serving = await startServing(handler, { http: { ...http, ...auth }, ...defined({ compat }) });
   // The banner does not show the arguments, since one of them may be a secret.
   const { url = "" } = serving;
@@ -195,7 +198,7 @@ async function addressOptions(url: URL, { values, http }: RunLine, given?: strin
     import("../serve/upstream-sign-in.ts"),
   ]);
   const signIn = createSignIn(http === undefined);
-  const onNotice = (text: string): void => printStatus(`catenary: ${sanitizeFor(process.stderr, text)}`);
+  const onNotice = (text: string): void => printNotice(`catenary: ${text}`);
   const auth = await createAuthorizer({ url, settings }, { signIn, onNotice });
   return { headers, auth: withLocalToken(url, auth) };
 }

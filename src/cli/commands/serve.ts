@@ -37,7 +37,7 @@ import {
   startServing,
   TOKEN_NOTES,
 } from "../serve/start.ts";
-import { setUpTokenByFlags } from "../serve/token.ts";
+import { setUpToken } from "../serve/token.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";
@@ -299,8 +299,8 @@ async function serveHttp(
 ): Promise<undefined> {
   const { handler, gateway, token, callers, sees, source, name, starter } = opened;
   const noToken = values["no-token"] === true;
-  const isStarter = starter !== undefined;
-  const { http: auth, banner } = await setUpTokenByFlags(handler, values, { token, callers, path: source, isStarter });
+  const required = { noToken, isRequired: values["require-token"] === true, isStarter: starter !== undefined };
+  const { http: auth, banner } = await setUpToken(handler, { token, callers, path: source, ...required });
   const health =
     gateway &&
     ((principal: string | undefined): Health => healthOf(gateway, (server) => sees?.(server, principal) ?? true));

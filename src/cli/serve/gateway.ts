@@ -16,15 +16,14 @@ import {
   type Input,
   inputVariable,
   loadConfig,
-  type Problem,
   type UpstreamEntry,
 } from "../../config/index.ts";
 import { codeDefaults, type CodeSettings } from "../../config/live.ts";
 import { loadConfigText } from "../../config/load.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { EXIT, NotFoundError, suggest, UsageError } from "../command.ts";
-import { problemLines, tally } from "../show/problems.ts";
-import { exit, printStatus, sanitizeFor } from "../terminal/output.ts";
+import { printProblems, tally } from "../show/problems.ts";
+import { exit, printNotice } from "../terminal/output.ts";
 import { type Dialog, Prompter } from "../terminal/prompter.ts";
 import { oneLine } from "../terminal/text.ts";
 import { moduleName, reserveStdio } from "./module.ts";
@@ -109,7 +108,7 @@ export function findServer({ upstreams, disabled }: Config, path: string, name: 
 /** An exception in a timer or an unawaited promise of a user's module must not end the gateway and all its servers. */
 function surviveStrayErrors(
   configOf: () => Config,
-  onStray = (message: string): void => printStatus(`catenary: ${sanitizeFor(process.stderr, message)}`),
+  onStray = (message: string): void => printNotice(`catenary: ${message}`),
 ): void {
   process.on("uncaughtException", (error: unknown) => {
     const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -176,10 +175,6 @@ async function reportProblems<T>(path: string, work: () => Promise<T>): Promise<
     printProblems(path, error.text, error.problems);
     throw new UsageError(`${path} has ${tally(error.problems)}; nothing was started`, { cause: error });
   }
-}
-
-export function printProblems(path: string, text: string, problems: readonly Problem[]): void {
-  problemLines(path, text, problems, process.stderr).forEach(printStatus);
 }
 
 /** Takes inputs from the environment, or asks for them at the terminal. */

@@ -4,15 +4,13 @@
 import { closeSync, openSync, unwatchFile, watchFile } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import type { Gateway } from "../../chain/gateway.ts";
-import type { ConfigGateway } from "../../config/gateway.ts";
-import { type ConfigChange } from "../../config/gateway.ts";
+import type { ConfigChange, ConfigGateway } from "../../config/gateway.ts";
 import { type Config, ConfigError } from "../../config/index.ts";
 import { errorMessage } from "../../core/values.ts";
-import { tally } from "../show/problems.ts";
+import { printProblems, tally } from "../show/problems.ts";
 import { isTerminal } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import type { EventLog } from "./event-log.ts";
-import { printProblems } from "./gateway.ts";
 
 export interface ReloadOptions {
   readonly path: string;

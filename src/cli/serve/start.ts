@@ -3,6 +3,7 @@
 
 import { isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
+import type { Address } from "../../config/self-calls.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { boolean, strings } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
@@ -81,16 +82,10 @@ export function parseEndpointFlags(values: ServeValues): ServeHttpOptions {
   return defined({ path, allowedHosts, allowedOrigins });
 }
 
-export interface Address {
-  /** An IPv6 address is without brackets. Undefined: that of the config, or 127.0.0.1. */
-  readonly host?: string;
-  readonly port: number;
-}
-
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 3_000;
 
-/** Parses `127.0.0.1:3000`, `:3000`, `3000`, `localhost` or `[::1]:0`. */
+/** Parses `127.0.0.1:3000`, `:3000`, `3000`, `localhost` or `[::1]:0`. An IPv6 host is without brackets. */
 export function parseAddress(text: string): Address {
   if (text === "") throw new UsageError(`--http needs an address: ${ADDRESS_FORMS}`);
   if (/^\w+:\/\//.test(text))

@@ -35,32 +35,17 @@ export interface TokenSetup {
   readonly banner: TokenBanner;
 }
 
-/** As `setUpToken`, by the flags of a command. The token of the starter, and that of --require-token, are kept in a file. */
-export async function setUpTokenByFlags(
-  handler: Handler,
-  values: { readonly "require-token"?: true; readonly "no-token"?: true },
-  {
-    isStarter = false,
-    ...options
-  }: Pick<TokenOptions, "token" | "callers" | "path"> & { readonly isStarter?: boolean },
-): Promise<TokenSetup> {
-  const { "require-token": isRequired = false, "no-token": noToken = false } = values;
-  if (isRequired && noToken) throw new UsageError("Give --require-token or --no-token, not both");
-  const isKept = isStarter || (isRequired && !evaluatesCode(handler));
-  const generated = isKept ? await storedSecret("starter.token", "the token is only for this run") : undefined;
-  const { http, banner } = await setUpToken(handler, { ...options, generated, isRequired, noToken });
-  return { http, banner: { ...banner, isTokenKept: generated !== undefined } };
-}
-
 export interface TokenOptions {
   /** The token of the config. */
   readonly token?: string | undefined;
   /** The current callers of the config, by name. */
   readonly callers?: (() => ReadonlyMap<string, { readonly token: string }>) | undefined;
-  /** The token for a server that runs code and has no other. Default: a new one. */
+  /** The token for a server that has no other. Default: the one that is kept in a file, or a new one. */
   readonly generated?: string | undefined;
   /** The path of the config. */
   readonly path?: string | undefined;
+  /** The token of the starter is kept in a file, and so is that of --require-token. */
+  readonly isStarter?: boolean;
   /** --require-token is given. */
   readonly isRequired?: boolean;
   /** --no-token is given. */
@@ -69,8 +54,9 @@ export interface TokenOptions {
 
 export async function setUpToken(
   handler: Handler,
-  { token, callers = () => new Map(), generated: known, path, isRequired = false, noToken }: TokenOptions,
+  { token, callers = () => new Map(), path, isStarter = false, isRequired = false, noToken, ...given }: TokenOptions,
 ): Promise<TokenSetup> {
+  if (isRequired && noToken) throw new UsageError("Give --require-token or --no-token, not both");
   const isLive = evaluatesCode(handler);
   if (token !== undefined || callers().size > 0) {
     const key = token === undefined ? "callers" : "listen.token";
@@ -89,9 +75,12 @@ export async function setUpToken(
     return { http: {}, banner: noToken ? {} : { howToRequire: "--require-token" } };
   }
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
-  const generated = known ?? randomBytes(KEY_BYTES).toString("base64url");
+  const isKept = isStarter || !isLive;
+  const stored = isKept ? () => storedSecret("starter.token", "the token is only for this run") : () => undefined;
+  const kept = given.generated ?? (await stored());
+  const generated = kept ?? randomBytes(KEY_BYTES).toString("base64url");
   const auth = await acceptTokens("it was printed when the server was started", () => [[TOKEN_PRINCIPAL, generated]]);
-  return { http: { auth }, banner: { token: generated, evaluatesCode: isLive } };
+  return { http: { auth }, banner: { token: generated, isTokenKept: kept !== undefined, evaluatesCode: isLive } };
 }
 
 const CONFIG_HINT =

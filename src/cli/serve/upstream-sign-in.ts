@@ -7,7 +7,7 @@ import { type SignIn, signInNeeded } from "../../config/sign-in.ts";
 import { Semaphore } from "../../core/async.ts";
 import { defined } from "../../core/values.ts";
 import { openSignIn } from "../target/sign-in.ts";
-import { printStatus, sanitizeFor } from "../terminal/output.ts";
+import { printNotice } from "../terminal/output.ts";
 import { Prompter } from "../terminal/prompter.ts";
 import { oneLine } from "../terminal/text.ts";
 
@@ -24,8 +24,7 @@ export function createSignIn(isStdio: boolean): SignIn {
     const { name, url, settings } = target;
     const { callbackPort: port } = settings;
     if (!Prompter.isAvailable() && !(isStdio && hasBrowser())) return undefined;
-    const print = (text: string): void =>
-      printStatus(`${oneLine(name ?? "catenary")}: ${sanitizeFor(process.stderr, text)}`);
+    const print = (text: string): void => printNotice(`${oneLine(name ?? "catenary")}: ${text}`);
     const options = { print, busy: (): void => undefined };
     const redirect = loopbackRedirect({ open: (page) => openSignIn(page, url, options), ...defined({ port }) });
     let pausedUntil = 0;

@@ -6,8 +6,7 @@ import { isOwnUrl } from "../../config/self-calls.ts";
 import type { Config } from "../../config/index.ts";
 import { loadConfigText } from "../../config/load.ts";
 import { sandboxProblem } from "../../live/sandbox.ts";
-import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
-import { UsageError } from "../command.ts";
+import { parseLanguage } from "../commands/eval.ts";
 import { findClientServers, likelyClient } from "../setup/client-servers.ts";
 import { plural } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
@@ -30,19 +29,13 @@ export interface MemoryConfig {
 
 /** Set for the starter. */
 export interface Starter {
-  readonly isSandboxed: boolean;
   /** Why there is no sandbox. */
-  readonly problem?: string;
+  readonly problem: string | undefined;
 }
 
 /** Live sessions of one language. Throws a UsageError if there is no such language. */
 export async function liveConfig(given: string, sandbox: boolean): Promise<MemoryConfig> {
-  const language = findLanguage(given);
-  if (language === undefined) {
-    const hint = suggestLanguage(given) ?? `write one of ${LANGUAGE_NAMES.join(", ")}`;
-    throw new UsageError(`--live ${given} is not a language; ${hint}`);
-  }
-  const { name } = language;
+  const { name } = parseLanguage(given, `--live ${given} is not a language`, "write one of");
   return { config: await memoryConfig(name, sandbox), source: `live sessions of ${name}`, name };
 }
 
@@ -66,12 +59,12 @@ export async function starterConfig(): Promise<MemoryConfig> {
     config: { ...sessions, upstreams: new Map([...sessions.upstreams, [GUIDE, withoutProgram]]) },
     source: "a JavaScript session and the guide",
     name: "catenary",
-    starter: problem === undefined ? { isSandboxed: true } : { isSandboxed: false, problem: problem.message },
+    starter: { problem: problem?.message },
   };
 }
 
 /** What the starter prints: its address, what it serves, how to connect a client, and how to add servers. */
-export async function starterLines(banner: Banner, { isSandboxed, problem = "" }: Starter): Promise<string[]> {
+export async function starterLines(banner: Banner, { problem }: Starter): Promise<string[]> {
   const { url, token } = banner;
   const program = ownCommand();
   const { hostname: host, port } = new URL(url);
@@ -82,15 +75,16 @@ export async function starterLines(banner: Banner, { isSandboxed, problem = "" }
   }));
   const count = countServers(sources);
   const titles = [...new Set(sources.filter(({ entries }) => entries.length > 0).map(({ title }) => title))];
-  const sandbox = isSandboxed
-    ? "in a sandbox: no network, none of your files"
-    : `${paint("yellow", "not in a sandbox")}: code has your rights`;
+  const sandbox =
+    problem === undefined
+      ? "in a sandbox: no network, none of your files"
+      : `${paint("yellow", "not in a sandbox")}: code has your rights`;
   const kept = banner.isTokenKept === true ? "The token stays the same. " : "";
   const row = (title: string, text: string): string => `  ${paint("bold", title.padEnd(18))}${text}`;
   return [
     `Catenary is ready at ${paint("cyan", url)}`,
     `  js        JavaScript sessions that keep their state, ${sandbox}`,
-    ...(isSandboxed ? [] : [`            ${problem}`]),
+    ...(problem === undefined ? [] : [`            ${problem}`]),
     `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,
     "",
     "In another terminal, in this folder:",

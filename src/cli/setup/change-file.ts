@@ -13,7 +13,7 @@ import { EXIT, UsageError } from "../command.ts";
 import type { FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { diffLines, paintDiff } from "../terminal/line-diff.ts";
-import { paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
+import { paint, printJson, printNotice, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import { agrees, Prompter } from "../terminal/prompter.ts";
 
@@ -151,7 +151,7 @@ export async function changeFile(file: EditedFile, edited: string, options: Chan
   };
   if (!isChanged) {
     report();
-    printStatus(sanitizeFor(process.stderr, unchanged));
+    printNotice(unchanged);
     return EXIT.ok;
   }
   if (values.json !== true) printDiff(shownPath, text === undefined, diff);
@@ -166,8 +166,8 @@ export async function changeFile(file: EditedFile, edited: string, options: Chan
   }
   const backup = await writeChange(file, edited);
   report(backup);
-  if (backup !== undefined) printStatus(sanitizeFor(process.stderr, `The file as it was: ${shortPath(backup)}`));
-  printStatus(sanitizeFor(process.stderr, done));
+  if (backup !== undefined) printNotice(`The file as it was: ${shortPath(backup)}`);
+  printNotice(done);
   return EXIT.ok;
 }
 

@@ -11,7 +11,7 @@ import { matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { plural } from "../show/problems.ts";
 import { oneLine } from "../terminal/text.ts";
-import type { Check } from "./check-server.ts";
+import { ok, type Result, warning } from "./check-server.ts";
 
 type Use = UpstreamEntry["use"][number];
 
@@ -21,24 +21,17 @@ type Forms = ReadonlySet<string>;
 const HINT = "correct the pattern, or remove it; `catenary tools` lists the names, and only * is a wildcard";
 
 /** Checks what the entry of a server says of its tools, which are listed by their own names. */
-export function checkEntryPatterns(entry: UpstreamEntry, tools: readonly string[]): Check[] {
-  const subject = entry.name;
+export function checkEntryPatterns(entry: UpstreamEntry, tools: readonly string[]): Result[] {
   const { line, column } = entry.position;
   const isEntryFilter = ({ position }: Use): boolean => position.line === line && position.column === column;
   const unmatched = walk(entry.use, asForms(tools), (use, option) =>
     isEntryFilter(use) ? option.replace("tools.", "") : `use: ${use.name}: ${option}`,
-  ).problems.map(({ place, pattern }) =>
-    patternWarning(subject, `${place}: "${pattern}" matches no tool of ${subject}`),
-  );
+  ).problems.map((problem) => unmatchedWarning(problem, ` of ${entry.name}`));
   return [...unmatched, ...countHidden(entry, tools)];
 }
 
 /** Checks the profiles and the middleware for all servers. `tools`: the tools of all servers, by server. */
-export function checkSharedPatterns(
-  config: Config,
-  path: string,
-  tools: ReadonlyMap<string, readonly string[]>,
-): Check[] {
+export function checkSharedPatterns(config: Config, tools: ReadonlyMap<string, readonly string[]>): Result[] {
   // A pattern may be for a server that is disabled, or cannot be listed now.
   const isComplete = [...config.upstreams.keys()].every((name) => tools.has(name)) && config.disabled.length === 0;
   const shown = new Map(
@@ -66,11 +59,11 @@ export function checkSharedPatterns(
     problems.push(...chain.problems);
     if (chain.isKnown) problems.push(...unmatchedIn(config.code?.include ?? [], chain.forms, "code.include"));
   }
-  return problems.map(({ place, pattern }) => patternWarning(path, `${place}: "${pattern}" matches no tool`));
+  return problems.map((problem) => unmatchedWarning(problem));
 }
 
-function patternWarning(subject: string, message: string): Check {
-  return { subject, check: "patterns", status: "warning", message: oneLine(message), hint: HINT };
+function unmatchedWarning({ place, pattern }: Unmatched, where = ""): Result {
+  return warning("patterns", oneLine(`${place}: "${pattern}" matches no tool${where}`), HINT);
 }
 
 interface Unmatched {
@@ -146,12 +139,11 @@ function stringsIn(value: unknown): string[] {
 }
 
 /** Says how many tools the innermost filter hides, which is that of `include` and `exclude` of the entry, if there is one. */
-function countHidden({ name: subject, use }: UpstreamEntry, tools: readonly string[]): Check[] {
+function countHidden({ use }: UpstreamEntry, tools: readonly string[]): Result[] {
   const last = use.at(-1);
   if (last?.kind !== "named" || last.name !== "filter" || !isObject(last.options)) return [];
   const { include, exclude } = isObject(last.options["tools"]) ? last.options["tools"] : {};
   const isShown = nameMatcher("tools", include === undefined ? undefined : stringsIn(include), stringsIn(exclude));
   const hidden = tools.filter((name) => !isShown(name)).length;
-  if (hidden === 0) return [];
-  return [{ subject, check: "hidden", status: "ok", message: `${plural(hidden, "tool")}, by the config` }];
+  return hidden === 0 ? [] : [ok("hidden", `${plural(hidden, "tool")}, by the config`)];
 }

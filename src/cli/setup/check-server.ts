@@ -63,14 +63,11 @@ export async function checkServer(target: Target, options: ServerCheckOptions): 
   try {
     const { timeoutMs: startTimeoutMs, signal, headers, auth, revision, capabilities } = options;
     const onNoise = (line: string): void => void noise.push(line);
-    const common: ConnectOptions = {
+    client = await connect(target, {
       startTimeoutMs,
       timeoutMs: startTimeoutMs,
       signal,
       ...defined({ revision, capabilities }),
-    };
-    client = await connect(target, {
-      ...common,
       ...(isUrl(target) && defined({ headers, auth })),
       ...(isCommand(target) && { onNoise }),
     });

@@ -6,14 +6,7 @@ import { isAbsolute, relative, resolve } from "node:path";
 import { getNodeValue, type Node } from "jsonc-parser";
 import { baseFolder, CLIENTS, clientFilePath, findClientFile, type Client } from "../../config/clients.ts";
 import { adaptDocument } from "../../config/dialects.ts";
-import {
-  MAX_SERVERS,
-  parseDocument,
-  parseToml,
-  Problems,
-  readConfigText,
-  type Problem,
-} from "../../config/document.ts";
+import { ConfigError, MAX_SERVERS, parseDocument, Problems, readConfigText } from "../../config/document.ts";
 import { isOwnEntry } from "../../config/self-calls.ts";
 import { ENTRY_KEYS } from "../../config/upstreams.ts";
 import { isObject } from "../../core/values.ts";
@@ -32,20 +25,6 @@ export interface ClientSource {
   readonly entries: readonly (readonly [name: string, entry: ServerEntry])[];
   readonly hasCatenary: boolean;
   readonly inputs: readonly ServerEntry[];
-}
-
-/** A file of a client that cannot be parsed. */
-export class UnreadableFileError extends Error {
-  readonly path: string;
-  readonly text: string;
-  readonly problems: readonly Problem[];
-
-  constructor(path: string, text: string, problems: readonly Problem[]) {
-    super(`${shortPath(path)} cannot be read; correct it first`);
-    this.path = path;
-    this.text = text;
-    this.problems = problems;
-  }
 }
 
 /** The files that these clients may have: for all projects, and for the project in the current folder. */
@@ -79,18 +58,17 @@ export async function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * Reads a file of a client. Paths in it become right for a config at `config`. Throws an UnreadableFileError if it cannot
- * be parsed.
+ * Reads a file of a client. Paths in it become right for a config at `config`. Throws a ConfigError if it cannot be
+ * parsed.
  */
 export async function readClientFile(path: string, config: string): Promise<ClientSource> {
   const text = await readConfigText(path);
   const absolute = resolve(path);
   const problems = new Problems(text);
   const client = findClientFile(absolute)?.client;
-  const parsed =
-    text.trim() === "" ? undefined : await (path.endsWith(".toml") ? parseToml(problems) : parseDocument(problems));
+  const parsed = text.trim() === "" ? undefined : await parseDocument(problems, path);
   const errors = problems.sorted().filter(({ severity }) => severity === "error");
-  if (errors.length > 0) throw new UnreadableFileError(path, text, errors);
+  if (errors.length > 0) throw new ConfigError(path, text, errors);
   const { root } = parsed === undefined ? { root: undefined } : adaptDocument(parsed, absolute, problems);
   const base = baseFolder(absolute);
   const isElsewhere = base !== baseFolder(config) && !isForAllProjects(absolute);
@@ -98,15 +76,12 @@ export async function readClientFile(path: string, config: string): Promise<Clie
   const elsewhere = await serversOfOtherFolders(valueOf(parsed)["projects"], absolute);
   const count = all.length + elsewhere.length;
   if (count > MAX_SERVERS) throw new UsageError(`${shortPath(path)} has ${count} servers; the limit is ${MAX_SERVERS}`);
-  const entries = all.flatMap(([name, entry]) =>
-    isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry), isElsewhere)] as const] : [],
-  );
   const { inputs } = valueOf(root);
   return {
     path,
     title: client?.title ?? shortPath(path),
     clientName: client?.name ?? "other",
-    entries: [...entries, ...elsewhere],
+    entries: [...all.flatMap(importable(base, isElsewhere)), ...elsewhere],
     hasCatenary: all.some(([, entry]) => isOwnEntry(entry)),
     inputs: Array.isArray(inputs) ? inputs.filter(isObject) : [],
   };
@@ -136,11 +111,15 @@ async function serversOfOtherFolders(
     const problems = new Problems(JSON.stringify({ mcpServers }));
     const parsed = await parseDocument(problems);
     const all = parsed === undefined ? [] : serversIn(adaptDocument(parsed, path, problems).root);
-    return all.flatMap(([name, entry]) =>
-      isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(folder, knownKeys(entry), false)] as const] : [],
-    );
+    return all.flatMap(importable(folder, false));
   });
   return (await Promise.all(found)).flat();
+}
+
+/** A server without what only the client needs; nothing for Catenary itself. */
+function importable(base: string, isElsewhere: boolean) {
+  return ([name, entry]: readonly [string, unknown]): (readonly [string, ServerEntry])[] =>
+    isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry), isElsewhere)]] : [];
 }
 
 /** Whether it is the current folder or one above it. */

@@ -3,7 +3,7 @@
 // may write our output to its log.
 
 import type { Problem } from "../../config/index.ts";
-import { hintFor, paint, sanitizeFor, terminalWidth } from "../terminal/output.ts";
+import { hintFor, paint, printStatus, sanitizeFor, terminalWidth } from "../terminal/output.ts";
 import { sanitize, truncate, widthOf } from "../terminal/text.ts";
 
 type Screen = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
@@ -25,6 +25,11 @@ export function problemLines(file: string, text: string, problems: readonly Prob
     ...excerptLines(lineAt(problem.line), problem, stream),
     ...(problem.hint === undefined ? [] : [`  ${hintFor(stream, problem.hint)}`]),
   ]);
+}
+
+/** Prints the problems on stderr. */
+export function printProblems(file: string, text: string, problems: readonly Problem[]): void {
+  problemLines(file, text, problems, process.stderr).forEach(printStatus);
 }
 
 function messageLine(file: string, { line, column, severity, message }: Problem, stream: Screen): string {

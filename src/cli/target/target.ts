@@ -6,6 +6,7 @@ import { existsSync, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Command as ProgramCommand } from "../../client/command.ts";
 import { readConfigText } from "../../config/document.ts";
 import { boolean, refine, strings } from "../../core/fields.ts";
 import { LOG_LEVELS } from "../../core/handler.ts";
@@ -14,8 +15,8 @@ import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
-import { firstGiven, flag, oneOf, onlyFor, parseFlags, seconds, section } from "../flags.ts";
-import type { Flag, Flags, FlagValues } from "../flags.ts";
+import { flag, oneOf, onlyFor, parseFlags, refuseFlags, seconds, section } from "../flags.ts";
+import type { Flags, FlagValues } from "../flags.ts";
 
 /** The flags that say how to start a command. */
 export const COMMAND_FLAGS = onlyFor("command", {
@@ -86,23 +87,12 @@ function checkRevision(revision: string): void {
   }
 }
 
-/** The first given flag that is only for another kind of target. */
-function misplacedFlag(values: TargetValues, ...others: readonly ("command" | "url")[]): string | undefined {
-  const only = Object.entries<Flag>(TARGET_FLAGS).filter((entry) => others.some((other) => other === entry[1].only));
-  return firstGiven(
-    values,
-    only.map(([name]) => name),
-  );
+/** The flags that are only for one kind of target. */
+function flagsOnlyFor(kind: "command" | "url"): readonly string[] {
+  return Object.keys(TARGET_FLAGS).filter((name) => (TARGET_FLAGS as Flags)[name]?.only === kind);
 }
 
 const HTTP_URL = /^https?:\/\//i;
-
-export interface CommandTarget {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly cwd?: string;
-}
 
 /** The gateway of a config, or only one of its servers. */
 export interface ConfigTarget {
@@ -112,7 +102,7 @@ export interface ConfigTarget {
   readonly withoutCode?: true;
 }
 
-export type CliTarget = URL | CommandTarget | ConfigTarget;
+export type CliTarget = URL | ProgramCommand | ConfigTarget;
 
 export type TargetValues = FlagValues<typeof TARGET_FLAGS>;
 
@@ -189,11 +179,10 @@ export function parseTargetLine<const F extends Flags>(
   };
 }
 
-function parseCommand([command, ...args]: readonly string[], values: TargetValues): CommandTarget {
+function parseCommand([command, ...args]: readonly string[], values: TargetValues): ProgramCommand {
   if (command === undefined) throw new UsageError("-- needs a command after it, such as -- node server.js");
   if (HTTP_URL.test(command)) throw new UsageError(`${command} is a URL: write it in TARGET's place, without --`);
-  const misplaced = misplacedFlag(values, "url");
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL as the target, not a command`);
+  refuseFlags(values, flagsOnlyFor("url"), "a URL as the target, not a command");
   return { command, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
 }
 
@@ -207,8 +196,7 @@ export function parseEnvFlags({ env = [] }: Pick<TargetValues, "env">): Readonly
 }
 
 function parseTargetUrl(target: string, values: TargetValues): URL {
-  const misplaced = misplacedFlag(values, "command");
-  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command as the target: -- COMMAND ARGS...`);
+  refuseFlags(values, flagsOnlyFor("command"), "a command as the target: -- COMMAND ARGS...");
   return parseUrl(target);
 }
 
@@ -242,10 +230,8 @@ function parseConfig(target: string, values: TargetValues): ConfigTarget {
   if (isFile && MODULE_EXTENSIONS.has(extname(target).toLowerCase())) {
     throw new UsageError(`${target} is not a config; to start it, put -- node ${target} at the end of the line`);
   }
-  const misplaced = values.revision === undefined ? misplacedFlag(values, "command", "url") : "revision";
-  if (misplaced !== undefined) {
-    throw new UsageError(`--${misplaced} needs a URL or a command as the target; a config sets it in its entries`);
-  }
+  const misplaced = ["revision", ...flagsOnlyFor("command"), ...flagsOnlyFor("url")];
+  refuseFlags(values, misplaced, "a URL or a command as the target; a config sets it in its entries");
   return isFile ? { config: target } : { config: CONFIG, server: target };
 }
 

@@ -1,5 +1,5 @@
 // Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data is sanitized here
-// only for a terminal. printBytes never sanitizes, so its callers check first that stdout is not a terminal.
+// only for a terminal. printTrusted never sanitizes, so for bytes its callers check that stdout is not a terminal.
 
 import { existsSync } from "node:fs";
 import { basename, join, relative } from "node:path";
@@ -60,6 +60,11 @@ export function printStatus(text: string): void {
   writeStatus(asTyped(process.stderr, text));
 }
 
+/** As `printStatus`, for text that may quote others. */
+export function printNotice(text: string): void {
+  printStatus(sanitizeFor(process.stderr, text));
+}
+
 /** Passes what `printStatus` would write to another function. */
 export function directStatus(write: (text: string) => void): void {
   writeStatus = write;
@@ -97,13 +102,9 @@ export function printText(text: string): void {
   process.stdout.write(text.endsWith("\n") ? safe : `${safe}\n`);
 }
 
-/** Prints text that is already safe, such as our own text with colours, and adds no newline. */
-export function printTrusted(text: string): void {
-  process.stdout.write(text);
-}
-
-export function printBytes(bytes: Uint8Array): void {
-  process.stdout.write(bytes);
+/** Prints bytes, or text that is already safe, such as our own text with colours, and adds no newline. */
+export function printTrusted(data: string | Uint8Array): void {
+  process.stdout.write(data);
 }
 
 /** Prints JSON on several lines. */
