@@ -1,6 +1,7 @@
-// The catalogue: what the lists say to the callers of a view, at one place of a chain. It is fed by the lists that callers
-// get, or read for them when a name is unknown, and dropped when a list has changed. Callers may see different tools under
-// the same name, so nothing that was learned from the list of one caller is used for another.
+// The catalogue: what callers see at one place of a chain, for each view one value: the definitions in its lists, and the
+// items that names have led to. It is fed by the lists that callers get, or read for them when a name is unknown, and
+// dropped when a list has changed. Callers may see different tools under the same name, so nothing that was learned from
+// the list of one caller is used for another.
 
 import { abortable } from "../core/async.ts";
 import { BoundedMap } from "../core/collections.ts";
@@ -8,7 +9,7 @@ import type { Caller, Context, Handler, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { LISTS, type ListKind } from "../protocol/lists.ts";
 import { walkPages } from "../protocol/walk-pages.ts";
-import type { ItemDefinition } from "./item.ts";
+import type { Item, ItemDefinition, ItemKind } from "./item.ts";
 
 let lastStart = 0;
 
@@ -23,6 +24,10 @@ const MAX_ITEMS = 1_000_000;
 /** Of one list. What follows is not read, and so is unknown. */
 const MAX_LIST_ITEMS = 100_000;
 const MAX_LIST_LENGTH = 128 * 1024 * 1024;
+/** Of all callers, which may invent names. Above this, everything is forgotten. */
+const MAX_NAMES = 100_000;
+/** A longer name is followed each time. */
+const MAX_NAME_LENGTH = 500;
 /** After this long, a list is read again: a caller without a subscription is not notified of changes. */
 const MAX_AGE_MS = 60_000;
 /** How soon a list may be read again for an unknown name. Otherwise each call of an invented name would read it. */
@@ -41,17 +46,28 @@ interface KnownList {
   failure: Error | undefined;
 }
 
-/** The definitions in the lists at one place of a chain, by the view of the caller. */
+/** The items that names of one view have led to, by kind, and the version for which that holds. */
+export interface FollowedNames {
+  readonly version: number;
+  readonly items: Map<ItemKind, Map<string, Item>>;
+}
+
+interface CatalogueView {
+  readonly lists: Partial<Record<ListKind, KnownList>>;
+  followed: FollowedNames;
+}
+
 export class Catalogue {
   /** Another number when something was learned or forgotten. */
   version: number = startVersion();
-  #views = new BoundedMap<string, Partial<Record<ListKind, KnownList>>>(MAX_VIEWS);
-  /** How many items were learned since all were forgotten. */
+  #views = new BoundedMap<string, CatalogueView>(MAX_VIEWS);
+  /** How many items were learned, and how many names were followed, since all were forgotten. */
   #learned = 0;
+  #followed = 0;
 
   /** What the last list says about an item, without reading it. */
   get(kind: ListKind, name: string, caller: Caller): ItemDefinition | undefined {
-    return this.#views.get(viewKey(caller))?.[kind]?.definitions.get(name);
+    return this.#views.get(viewKey(caller))?.lists[kind]?.definitions.get(name);
   }
 
   /**
@@ -83,7 +99,7 @@ export class Catalogue {
 
   /** Until when the list counts, on the clock of `performance`. */
   freshUntil(kind: ListKind, caller: Caller): number {
-    return (this.#views.get(viewKey(caller))?.[kind]?.since ?? -Infinity) + MAX_AGE_MS;
+    return (this.#views.get(viewKey(caller))?.lists[kind]?.since ?? -Infinity) + MAX_AGE_MS;
   }
 
   /** Remembers a page of a list that this caller gets. `isWhole`: whether it is the whole list. */
@@ -101,6 +117,23 @@ export class Catalogue {
     if (this.#learned > MAX_ITEMS) this.#forgetOthers(list, kind, caller);
   }
 
+  /** The items that names of this caller have led to. They are forgotten when `version` is another one. */
+  followed(caller: Caller, version: number): FollowedNames {
+    const view = this.#viewOf(caller);
+    if (view.followed.version !== version) view.followed = { version, items: new Map() };
+    return view.followed;
+  }
+
+  /** Remembers where a name leads to. */
+  remember({ items }: FollowedNames, item: Item): void {
+    if (item.name.length > MAX_NAME_LENGTH) return;
+    this.#followed += 1;
+    if (this.#followed > MAX_NAMES) return this.forget();
+    const ofKind = items.get(item.kind);
+    if (ofKind === undefined) items.set(item.kind, new Map([[item.name, item]]));
+    else ofKind.set(item.name, item);
+  }
+
   /** Reads the list of the caller again. A failure is ignored: what is known stays. */
   async refresh(kind: ListKind, context: Context, read: Handler): Promise<void> {
     await this.#read(this.#fresh(kind, context.caller), kind, context, read);
@@ -109,6 +142,7 @@ export class Catalogue {
   forget(): void {
     this.version += 1;
     this.#learned = 0;
+    this.#followed = 0;
     this.#views = new BoundedMap(MAX_VIEWS);
   }
 
@@ -116,13 +150,18 @@ export class Catalogue {
   #forgetOthers(list: KnownList, kind: ListKind, caller: Caller): void {
     this.forget();
     this.#learned = list.definitions.size;
-    this.#views.set(viewKey(caller), { [kind]: list });
+    this.#viewOf(caller).lists[kind] = list;
+  }
+
+  #viewOf(caller: Caller): CatalogueView {
+    const key = viewKey(caller);
+    let view = this.#views.get(key);
+    if (view === undefined) this.#views.set(key, (view = { lists: {}, followed: { version: -1, items: new Map() } }));
+    return view;
   }
 
   #fresh(kind: ListKind, caller: Caller): KnownList {
-    const key = viewKey(caller);
-    let lists = this.#views.get(key);
-    if (lists === undefined) this.#views.set(key, (lists = {}));
+    const { lists } = this.#viewOf(caller);
     const now = performance.now();
     const known = lists[kind];
     if (known !== undefined && now - known.since < MAX_AGE_MS) return known;

@@ -6,10 +6,10 @@ import { fakeContext } from "../../test/support/handlers/fake-client.ts";
 import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
 import type { Caller, Context, Result } from "../core/handler.ts";
+import { Catalogue } from "./catalogue.ts";
 import { Item } from "./item.ts";
 import { chain } from "./chain.ts";
 import type { Gateway } from "./gateway.ts";
-import { createSegments, remember } from "./segments.ts";
 import { transform, type TransformedItem } from "./transform.ts";
 import { filter } from "./transforms/filter.ts";
 import { readOnly } from "./transforms/read-only.ts";
@@ -151,12 +151,14 @@ it("asks a transform of items about each item once, not for each name", async ()
 });
 
 it("remembers a limited number of names, and no long ones", () => {
-  const [segment] = createSegments([{}]);
-  if (segment === undefined) throw new Error("There is no segment");
-  const view = { version: 0, items: new Map() };
-  segment.views.set("one", view);
-  remember(segment, view, new Item({ kind: "tools", name: "x".repeat(10_000) }));
-  expect(view.items.size).toBe(0);
-  for (let at = 0; at <= 100_000; at += 1) remember(segment, view, new Item({ kind: "tools", name: `t${at}` }));
-  expect([segment.views.size, segment.remembered]).toEqual([0, 0]);
+  const catalogue = new Catalogue();
+  const { caller } = fakeContext().context;
+  const followed = catalogue.followed(caller, 1);
+  catalogue.remember(followed, new Item({ kind: "tools", name: "x".repeat(10_000) }));
+  expect(followed.items.size).toBe(0);
+  const remember = (at: number): void => catalogue.remember(followed, new Item({ kind: "tools", name: `t${at}` }));
+  for (let at = 0; at < 100_000; at += 1) remember(at);
+  expect(catalogue.followed(caller, 1).items.get("tools")?.size).toBe(100_000);
+  remember(100_000);
+  expect(catalogue.followed(caller, 1).items.size).toBe(0);
 });

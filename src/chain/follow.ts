@@ -6,10 +6,9 @@
 import type { Caller, Context, Handler } from "../core/handler.ts";
 import { errorIn } from "../protocol/compose.ts";
 import type { ListKind } from "../protocol/lists.ts";
-import { viewKey } from "./catalogue.ts";
 import { Item, type ItemDefinition, type ItemKind, type ItemSource } from "./item.ts";
 import { addedBy, type ItemHandler, type Layer, type Transform, type TransformView } from "./layer.ts";
-import { remember, searchName, type KnownItems, type Segment } from "./segments.ts";
+import { searchName, type Segment } from "./segments.ts";
 
 type Followed = Item | Promise<Item>;
 type Asked = Item | undefined | Promise<Item | undefined>;
@@ -72,22 +71,15 @@ export class ItemFollower implements ItemSource {
   /** The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. */
   follow(segment: Segment, kind: ItemKind, name: string, context: Context): Followed {
     if (!this.#isStable) return this.inward(segment, segment.start, name, { kind, context });
-    const view = this.#viewOf(segment, context.caller);
-    const known = view.items.get(kind)?.get(name);
+    const { catalogue } = segment;
+    const followed = catalogue.followed(context.caller, this.version(context.caller));
+    const known = followed.items.get(kind)?.get(name);
     if (known !== undefined && (known.validUntil === Infinity || performance.now() < known.validUntil)) return known;
     return whenKnown(this.inward(segment, segment.start, name, { kind, context }), (item) => {
       const isSure = item.isKnown && item.validUntil > 0 && item.failure === undefined;
-      if (isSure && view.version === this.version(context.caller)) remember(segment, view, item);
+      if (isSure && followed.version === this.version(context.caller)) catalogue.remember(followed, item);
       return item;
     });
-  }
-
-  #viewOf({ views }: Segment, caller: Caller): KnownItems {
-    const key = viewKey(caller);
-    const version = this.version(caller);
-    let view = views.get(key);
-    if (view === undefined || view.version !== version) views.set(key, (view = { version, items: new Map() }));
-    return view;
   }
 
   /**

@@ -1,10 +1,11 @@
-// Divides a chain into segments. Middleware that says so (layer.ts) leaves lists as they are, so the transforms of neighbours are applied
-// to a list in one step. Middleware of users may do anything to lists, so what is outside of it has lists of its own.
+// Divides a chain into segments. Declared middleware (layer.ts) leaves lists as they are, so the transforms of neighbours
+// are applied to a list in one step. Other middleware may do anything to lists, so what is outside of it has lists of its
+// own.
 
-import { BoundedMap, isSameArray } from "../core/collections.ts";
+import { isSameArray } from "../core/collections.ts";
 import type { ListKind } from "../protocol/lists.ts";
 import { Catalogue } from "./catalogue.ts";
-import type { ItemDefinition, Item, ItemKind } from "./item.ts";
+import type { Item, ItemDefinition } from "./item.ts";
 import type { Layer, Transform } from "./layer.ts";
 
 /** The entries up to one that may change lists, or reads them. Their transforms are applied to a list in one step. */
@@ -27,10 +28,6 @@ export interface Segment {
   readonly lists: WeakMap<object, TransformedList>;
   /** Transformed definitions by those they were made of; null if they are hidden. An object may be of several kinds. */
   readonly definitions: Readonly<Record<ListKind, WeakMap<ItemDefinition, ItemDefinition | null>>>;
-  /** Names that were followed from its outside, by view. */
-  views: BoundedMap<string, KnownItems>;
-  /** How many these are. */
-  remembered: number;
   /** The names inside of a transform by those outside, by the list that was searched. */
   readonly searched: WeakMap<object, { readonly version: number; readonly names: ReadonlyMap<string, string> }>;
 }
@@ -42,14 +39,6 @@ export interface TransformedList {
   readonly before: readonly unknown[];
   readonly after: readonly unknown[];
 }
-
-/** Names that were followed for one view, by kind. */
-export interface KnownItems {
-  readonly version: number;
-  readonly items: Map<ItemKind, Map<string, Item>>;
-}
-
-const MAX_VIEWS = 1_000;
 
 /**
  * The segments of a chain, the outermost first. A middleware that requests lists itself gets those of the segment inside
@@ -91,28 +80,8 @@ function createSegment(
     catalogue: new Catalogue(),
     lists: new WeakMap(),
     definitions: { tools: new WeakMap(), prompts: new WeakMap(), resources: new WeakMap(), templates: new WeakMap() },
-    views: new BoundedMap(MAX_VIEWS),
-    remembered: 0,
     searched: new WeakMap(),
   };
-}
-
-/** Of all callers, which may invent names. Then all are forgotten. */
-const MAX_ITEMS = 100_000;
-/** A longer name is followed each time. */
-const MAX_NAME_LENGTH = 500;
-
-export function remember(segment: Segment, { items }: KnownItems, item: Item): void {
-  if (item.name.length > MAX_NAME_LENGTH) return;
-  segment.remembered += 1;
-  if (segment.remembered > MAX_ITEMS) {
-    segment.remembered = 0;
-    segment.views = new BoundedMap(MAX_VIEWS);
-    return;
-  }
-  const ofKind = items.get(item.kind);
-  if (ofKind === undefined) items.set(item.kind, new Map([[item.name, item]]));
-  else ofKind.set(item.name, item);
 }
 
 /** The name inside of a transform of the item in a list that it shows under `name`. `ask` gives the item outside. */
