@@ -302,13 +302,10 @@ export function clientFilePath({ scope, path }: ClientFile, place: ClientPlace =
 /** The client that a file belongs to by its path, and which of the client's files it is. */
 export function findClientFile(path: string): { readonly client: Client; readonly file: ClientFile } | undefined {
   const given = `/${path.replaceAll("\\", "/")}`;
-  for (const client of CLIENTS) {
-    for (const file of client.files) {
-      const templates = typeof file.path === "string" ? [file.path] : Object.values(file.path);
-      if (templates.some((template) => given.endsWith(`/${ending(template)}`))) return { client, file };
-    }
-  }
-  return undefined;
+  return CLIENTS.flatMap((client) => client.files.map((file) => ({ client, file }))).find(({ file }) => {
+    const templates = typeof file.path === "string" ? [file.path] : Object.values(file.path);
+    return templates.some((template) => given.endsWith(`/${ending(template)}`));
+  });
 }
 
 /** The folder that relative paths in a file refer to: of a file in a folder of a client, the folder above that. */

@@ -184,6 +184,18 @@ it("Gemini's settings.json is read, with its filters, variables and list of serv
   ]);
 });
 
+it.each([true, false])(
+  "a server that a list switches off is off, also if its entry has disabled: %s",
+  async (disabled) => {
+    const file = join(folder, ".gemini/settings.json");
+    mkdirSync(dirname(file), { recursive: true });
+    const mcpServers = { on: { command: "node" }, off: { command: "node", disabled } };
+    writeFileSync(file, JSON.stringify({ mcp: { excluded: ["off"] }, mcpServers }));
+    const config = await loadConfig(file, { env });
+    expect([names(config), config.disabled]).toEqual([["on"], ["off"]]);
+  },
+);
+
 it("Windsurf's file is read", async () => {
   const config = await load("windsurf.json", ".codeium/windsurf/mcp_config.json");
   expect(names(config)).toEqual(["remote"]);

@@ -6,12 +6,7 @@ import { dirname, resolve } from "node:path";
 import type { Node } from "jsonc-parser";
 import { defined } from "../core/values.ts";
 import { CLIENTS, findClientFile, type Client } from "./clients.ts";
-import type { Problems } from "./document.ts";
-
-/** A key that is written otherwise in the file: `written` is used in messages. */
-export interface KeyNode extends Node {
-  readonly written?: string;
-}
+import { makeProperty, membersOf, toNode, type KeyNode, type Member, type Problems } from "./document.ts";
 
 export interface Adapted {
   /** In our format. A client's own settings are left out. */
@@ -208,7 +203,7 @@ const HEADERS: ReadonlyMap<string, (value: Node) => Node[]> = new Map([
 ]);
 
 function makeHeader(like: Node, name: string, value: string): Node {
-  return makeProperty(like, name, literal(like, value));
+  return makeProperty(like, name, toNode(value, like.offset));
 }
 
 /** The keys of other clients that are obeyed in another way than by a new name. */
@@ -223,8 +218,10 @@ function adaptEntry(entry: ForeignEntry, added: Readonly<Record<string, unknown>
     problems.warn((node.parent ?? node).offset, `${label}: ignored`, hint);
     return undefined;
   }
-  const converted = membersOf(node).flatMap((member) => convertMember(member, entry));
-  const more = Object.entries(added).map(([key, value]) => makeProperty(node, key, literal(node, value)));
+  // A server that is switched off elsewhere stays off, whatever its entry says.
+  const members = membersOf(node).filter(({ key }) => key !== "disabled" || added["disabled"] === undefined);
+  const converted = members.flatMap((member) => convertMember(member, entry));
+  const more = Object.entries(added).map(([key, value]) => makeProperty(node, key, toNode(value, node.offset)));
   const properties = new Map<string, Node>();
   for (const property of [...converted, ...more]) {
     const other = properties.get(keyOf(property));
@@ -286,13 +283,8 @@ function convertCommand(property: Node, value: Node): Node[] {
     ];
   }
   if (value.type !== "object") return [property];
-  return membersOf(value).map((member) =>
-    makeProperty(
-      member.property,
-      member.key === "path" ? "command" : member.key,
-      member.value,
-      `command.${member.key}`,
-    ),
+  return membersOf(value).map(({ key, property: part, value: inner }) =>
+    makeProperty(part, key === "path" ? "command" : key, inner, `command.${key}`),
   );
 }
 
@@ -313,21 +305,6 @@ function rewriteVariables(text: string, syntax: NonNullable<Client["variables"]>
     : text.replaceAll(/\{env:([A-Za-z_]\w*)\}/g, "${$1:-}").replaceAll(/\{file:([^{}]+)\}/g, "${file:$1}");
 }
 
-interface Member {
-  readonly key: string;
-  readonly property: Node;
-  readonly value: Node;
-}
-
-/** Empty if the node is not an object. */
-function membersOf(node: Node | undefined): Member[] {
-  if (node?.type !== "object") return [];
-  return (node.children ?? []).flatMap((property) => {
-    const [key, value] = property.children ?? [];
-    return key === undefined || value === undefined ? [] : [{ key: String(key.value), property, value }];
-  });
-}
-
 function find(node: Node | undefined, ...keys: readonly string[]): Node | undefined {
   return keys.reduce<Node | undefined>((at, key) => membersOf(at).find((member) => member.key === key)?.value, node);
 }
@@ -345,31 +322,14 @@ function writtenKey(property: Node): string {
   return key?.written ?? keyOf(property);
 }
 
-function makeProperty(like: Node, key: string, value: Node, written = key): Node {
-  const { offset, length } = like;
-  const keyNode: KeyNode = { type: "string", offset, length, value: key, ...(written !== key && { written }) };
-  return { type: "property", offset, length, children: [keyNode, value] };
-}
-
-/** A value that is not in the file; problems refer to `like`. */
-function literal(like: Node, value: unknown): Node {
-  const { offset, length } = like;
-  if (!Array.isArray(value)) return { type: typeof value as "string" | "boolean", offset, length, value };
-  return { type: "array", offset, length, children: value.map((item) => literal(like, item)) };
-}
-
 /** A number of seconds in milliseconds. */
 function inMs(value: Node): Node {
   return value.type === "number" ? { ...value, value: Number(value.value) * 1_000 } : value;
 }
 
 function mapStrings(node: Node, change: (text: string) => string): Node {
-  if (node.type === "string") return { ...node, value: change(String(node.value)) };
-  if (node.type === "property") {
-    const [key, value] = node.children ?? [];
-    return key === undefined || value === undefined ? node : { ...node, children: [key, mapStrings(value, change)] };
-  }
-  return node.children === undefined
-    ? node
-    : { ...node, children: node.children.map((one) => mapStrings(one, change)) };
+  const { type, children = [] } = node;
+  if (type === "string") return { ...node, value: change(String(node.value)) };
+  const isKey = (at: number): boolean => type === "property" && at === 0;
+  return { ...node, children: children.map((child, at) => (isKey(at) ? child : mapStrings(child, change))) };
 }

@@ -76,7 +76,7 @@ async function parseToml(problems: Problems): Promise<Node | undefined> {
   const { text } = problems;
   const { parse, TomlError } = await import("smol-toml");
   try {
-    return toNode(parse(text, { maxDepth: MAX_DEPTH }), [], keyOffsets(text), 0);
+    return toNode(parse(text, { maxDepth: MAX_DEPTH }), 0, keyOffsets(text));
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     // Only the first line of the message: the others quote the text.
@@ -86,11 +86,14 @@ async function parseToml(problems: Problems): Promise<Node | undefined> {
   }
 }
 
-/** `offset` is that of the nearest key that was found. */
-function toNode(value: unknown, path: readonly string[], offsets: ReadonlyMap<string, number>, offset: number): Node {
+/** The offsets of the keys in a text, by their paths as JSON. */
+type Offsets = ReadonlyMap<string, number>;
+
+/** Makes nodes of a value. `offset` is that of the nearest key that was found. */
+export function toNode(value: unknown, offset: number, offsets: Offsets = new Map(), path: string[] = []): Node {
   const [at, length] = [offsets.get(JSON.stringify(path)) ?? offset, 0];
   if (Array.isArray(value)) {
-    const children = value.map((item: unknown, index) => toNode(item, [...path, String(index)], offsets, at));
+    const children = value.map((item: unknown, index) => toNode(item, at, offsets, [...path, String(index)]));
     return { type: "array", offset: at, length, children };
   }
   if (!isObject(value)) {
@@ -98,16 +101,45 @@ function toNode(value: unknown, path: readonly string[], offsets: ReadonlyMap<st
     return { type, offset: at, length, value };
   }
   if (value instanceof Date) return { type: "string", offset: at, length, value: value.toISOString() };
-  const children = Object.entries(value).map(([name, inner]): Node => {
-    const node = toNode(inner, [...path, name], offsets, at);
-    const key: Node = { type: "string", offset: node.offset, length, value: name };
-    return { type: "property", offset: node.offset, length, children: [key, node] };
+  const children = Object.entries(value).map(([name, inner]) => {
+    const node = toNode(inner, at, offsets, [...path, name]);
+    return makeProperty(node, name, node);
   });
   return { type: "object", offset: at, length, children };
 }
 
+/** A key that is written otherwise in the file: `written` is used in messages. */
+export interface KeyNode extends Node {
+  readonly written?: string;
+}
+
+/** A property that begins where `like` does. */
+export function makeProperty(like: Node, key: string, value: Node, written: string = key): Node {
+  const { offset, length } = like;
+  const keyNode: KeyNode = { type: "string", offset, length, value: key, ...(written !== key && { written }) };
+  return { type: "property", offset, length, children: [keyNode, value] };
+}
+
+export interface Member {
+  readonly key: string;
+  readonly keyNode: KeyNode;
+  readonly property: Node;
+  readonly value: Node;
+}
+
+/** Empty if the node is not an object. */
+export function membersOf(node: Node | undefined): Member[] {
+  if (node?.type !== "object") return [];
+  return (node.children ?? []).flatMap((property) => {
+    const [keyNode, value] = property.children ?? [];
+    return keyNode === undefined || value === undefined
+      ? []
+      : [{ key: String(keyNode.value), keyNode, property, value }];
+  });
+}
+
 /** The offsets of keys and tables in a file in TOML, by their paths. A key in an inline table is not among them. */
-function keyOffsets(text: string): ReadonlyMap<string, number> {
+function keyOffsets(text: string): Offsets {
   const offsets = new Map<string, number>();
   const parts = (keys: string): string[] =>
     Array.from(
@@ -144,18 +176,16 @@ const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [1, 2, 3, 4];
 /** Reports and removes each key that its object already has. */
 function removeDuplicates(node: Node, problems: Problems): void {
   const first = new Map<string, Node>();
-  const isFirst = ({ children: [key, value] = [] }: Node): boolean => {
-    if (key === undefined || value === undefined) return false;
-    const name = String(key.value);
-    const other = first.get(name);
-    if (other === undefined) return first.set(name, key).size > 0;
-    const { line } = problems.position(other.offset);
-    const hint = `it is already on line ${line}: keep one of them`;
-    problems.error(key.offset, `Duplicate key ${JSON.stringify(name)}`, hint);
-    return false;
-  };
+  for (const { key, property } of membersOf(node)) {
+    const other = first.get(key);
+    if (other === undefined) first.set(key, property);
+    else {
+      const hint = `it is already on line ${problems.position(other.offset).line}: keep one of them`;
+      problems.error(property.offset, `Duplicate key ${JSON.stringify(key)}`, hint);
+    }
+  }
   const { children = [] } = node;
-  if (node.type === "object") children.splice(0, children.length, ...children.filter(isFirst));
+  if (node.type === "object") children.splice(0, children.length, ...first.values());
   for (const child of children) removeDuplicates(child, problems);
 }
 

@@ -299,7 +299,10 @@ async function buildGateway(
       return;
     }
     const middleware: Middleware[] = [];
-    for (const one of use) middleware.push(...present(await createMiddleware(one, name, false)));
+    for (const one of use) {
+      const layer = await createMiddleware(one, name, false);
+      if (layer !== undefined) middleware.push(layer);
+    }
     const inner = known?.inner.key === innerKey ? known.inner.made : await createUpstream(entry);
     if (inner === undefined) return;
     const made = middleware.length === 0 ? inner : withMiddleware(middleware, inner);
@@ -358,10 +361,6 @@ function missingUpstream(entry: UpstreamEntry, onState: CreateGatewayOptions["on
 function withMiddleware(middleware: readonly Middleware[], inner: Handler): Gateway {
   const upstreams = new Map([["upstream", inner]]);
   return gatewayOf({ middleware, upstreams, handler: inner, isNameless: true, isChanging: false });
-}
-
-function present<T>(one: T | undefined): readonly T[] {
-  return one === undefined ? [] : [one];
 }
 
 /** Equal for entries that make the same middleware. */

@@ -7,14 +7,13 @@ import { parseEnv } from "node:util";
 import { SERVER_RECOGNIZER } from "../chain/transform.ts";
 import { isForwardable, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
-import { readBounded } from "../core/files.ts";
 import type { Handler } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { findServer, loadUserModule } from "../modules/load-module.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
-import { MAX_VALUE_BYTES } from "./variables.ts";
+import { readValueFile, resolvePath } from "./variables.ts";
 
 /** The arguments of `upstream()`. */
 export interface UpstreamArguments {
@@ -142,7 +141,7 @@ export const program: read.Reader<string> = read.reader(programString.schema, (c
     const alone = isSecret ? "..." : JSON.stringify(name);
     return cursor.error("has arguments", `write "command": ${alone}, and each argument in "args": ["...", "..."]`);
   }
-  return /[/\\]/.test(found) ? read.resolvePath(cursor.context, found) : found;
+  return /[/\\]/.test(found) ? resolvePath(cursor.context.folder, found) : found;
 });
 
 /** Programs whose first argument is a file to run. */
@@ -194,7 +193,7 @@ export function requiredProgram(
   key: string,
   required: RequiredProgram,
 ): Pick<UpstreamSource, "programs"> {
-  return [key, "cwd"].some((name) => read.scanStrings(cursor.get(name)).isPending) ? {} : { programs: [required] };
+  return read.isPending(cursor, key, "cwd") ? {} : { programs: [required] };
 }
 
 const LOCAL = ["stdio", "local"] as const;
@@ -251,7 +250,7 @@ export const command: UpstreamKind = defineKind(
         files: envFile === undefined ? [] : [envFile],
         ...requiredProgram(cursor, "command", { command: settings, position }),
         async resolve() {
-          const fromFile = envFile === undefined ? {} : await readEnvFile(envFile);
+          const fromFile = envFile === undefined ? {} : readEnvFile(envFile);
           return { target: { ...target, env: { ...fromFile, ...own } } };
         },
       };
@@ -259,15 +258,12 @@ export const command: UpstreamKind = defineKind(
   },
 );
 
-async function readEnvFile(file: string): Promise<Record<string, string>> {
-  let text: string;
+function readEnvFile(file: string): Record<string, string> {
   try {
-    text = (await readBounded(file, MAX_VALUE_BYTES)).toString();
+    return parseEnv(readValueFile(file)) as Record<string, string>;
   } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? `not a file of at most ${MAX_VALUE_BYTES} bytes`;
-    throw new Error(`Cannot read the envFile: ${reason}`, { cause: error });
+    throw new Error(`Cannot read the envFile: ${errorMessage(error)}`, { cause: error });
   }
-  return parseEnv(text.replace(/^\uFEFF/, "")) as Record<string, string>;
 }
 
 const headerValues: read.Reader<Readonly<Record<string, string>>> = read.recordOf(

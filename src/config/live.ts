@@ -18,7 +18,7 @@ import {
 import type { SandboxProblem } from "../live/grants.ts";
 import { CODE, CODE_SESSIONS, GUEST, LIMITS, LIVE, type LiveOptions, type SandboxOptions } from "../live/options.ts";
 import type { Limits } from "../live/runtime.ts";
-import type { LanguageEntry, LanguageOptions, SettingProblem } from "../live/tool.ts";
+import type { LanguageEntry, LanguageOptions } from "../live/tool.ts";
 import type { Problem } from "./document.ts";
 import {
   type ConfigPlace,
@@ -148,6 +148,11 @@ function problemAt(
   return { ...position, severity, message: `${at}: ${hide(what)}`, hint: hide(hint) };
 }
 
+/** The place of a key. */
+export function placeOf({ path, keyPosition: position }: read.Cursor): ConfigPlace {
+  return { path, position };
+}
+
 /** The language of code mode. */
 export function codeLanguage({ language = "js" }: CodeSettings): LanguageEntry {
   return findLanguage(language) ?? js;
@@ -226,7 +231,7 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
         settings: { live: name, ...settings },
         describe: () => `sessions of ${name}, in which callers can run code`,
         evaluate: `evaluate-${language.name}`,
-        ...(problem && wrong && { warning: warningAt(wrong, problem) }),
+        ...(problem && wrong && { warning: problemAt(placeOf(wrong), "warning", problem) }),
         ...defined({ sandbox: sandboxPlace(cursor.get("sandbox"), settings) }),
         ...sessionProgram(cursor, language, settings, "live"),
         resolve: async () => ({ target: await createLiveServer(language, settings) }),
@@ -256,16 +261,12 @@ function sessionProgram(
 /** Where sessions get a sandbox; undefined if they run without one. */
 function sandboxPlace(field: read.Cursor | undefined, settings: LiveSettings): ConfigPlace | undefined {
   const isWanted = settings.sandbox !== undefined && settings.sandbox !== false;
-  return field !== undefined && isWanted ? { path: field.path, position: field.keyPosition } : undefined;
+  return field !== undefined && isWanted ? placeOf(field) : undefined;
 }
 
 /** Whether a setting that the language may check depends on an input that has no answer yet. */
 function isPending(cursor: read.Cursor, { settings }: LanguageEntry): boolean {
-  return ["program", ...Object.keys(settings)].some((key) => read.scanStrings(cursor.get(key)).isPending);
-}
-
-function warningAt({ keyPosition, path: at }: read.Cursor, { message, hint }: SettingProblem): Problem {
-  return { ...keyPosition, severity: "warning", message: `${at}: ${message}`, hint };
+  return read.isPending(cursor, "program", ...Object.keys(settings));
 }
 
 const codeObject = read.objectOf(

@@ -30,6 +30,7 @@ import {
   codeProgram,
   codeSandbox,
   grantProblems,
+  placeOf,
   sandboxProblems,
   type CodeSettings,
 } from "./live.ts";
@@ -337,7 +338,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     ...readAccess(root, values, servers, values.listen?.token),
     ...defined({ compat: values.compat, code: values.code }),
     ...(codeKey && values.code && { codeProgram: codeProgram(codeKey, values.code) }),
-    ...(sandboxKey && { codePlace: { path: sandboxKey.path, position: sandboxKey.keyPosition } }),
+    ...(sandboxKey && { codePlace: placeOf(sandboxKey) }),
     limits: values.limits ?? {},
     warnings: [],
   };

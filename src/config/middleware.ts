@@ -79,21 +79,11 @@ function withVariables(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withVariables);
   if (!isObject(schema)) return schema;
   const { enum: choices, ...rest } = schema;
-  if (choices !== undefined) return { ...rest, anyOf: [{ enum: choices }, read.STRING_WITH_VARIABLE] };
-  if (typeof schema["type"] === "string" && read.isNumeric(schema)) {
-    return { ...schema, ...read.STRING_WITH_VARIABLE, type: [schema["type"], "string"] };
-  }
-  const { properties } = schema;
-  const inner = ["items", "additionalProperties", "anyOf", "oneOf"].filter((key) => Object.hasOwn(schema, key));
-  return {
-    ...schema,
-    ...(isObject(properties) && { properties: mapEntries(properties, withVariables) }),
-    ...Object.fromEntries(inner.map((key) => [key, withVariables(schema[key])])),
-  };
-}
-
-function mapEntries(object: { readonly [key: string]: unknown }, change: (value: unknown) => unknown): object {
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+  const { type } = schema;
+  if (Array.isArray(choices)) return { ...rest, anyOf: [{ enum: choices }, read.STRING_WITH_VARIABLE] };
+  if (type === "number" || type === "integer")
+    return { ...schema, ...read.STRING_WITH_VARIABLE, type: [type, "string"] };
+  return Object.fromEntries(Object.entries(schema).map(([key, inner]) => [key, withVariables(inner)]));
 }
 
 export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {

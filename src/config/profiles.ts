@@ -56,17 +56,13 @@ function named<Of extends Fields>(
   pattern: string,
   ...problem: readonly [message: string, hint: string]
 ): read.Reader<ReadonlyMap<string, OptionsOf<Of>>> {
-  const value = read.readerOf(object("", fields, example));
-  const schema = { type: "object", propertyNames: { pattern }, additionalProperties: value.schema };
-  return read.reader(schema, (cursor) => {
-    if (cursor.kind !== "object") return read.wrongType(cursor, expected);
-    const isNamed = (member: read.Cursor): boolean => new RegExp(pattern).test(member.name);
-    for (const member of cursor.members()) if (!isNamed(member)) member.errorAtKey(...problem);
-    const all = cursor.members().map((member) => [member, value(member)] as const);
-    const valid = all.flatMap(([member, one]) =>
-      one !== undefined && isNamed(member) ? [[member.name, one] as const] : [],
-    );
-    return new Map(valid);
+  const record = read.recordOf(read.readerOf(object("", fields, example)), expected);
+  return read.reader({ ...record.schema, propertyNames: { pattern } }, (cursor) => {
+    for (const member of cursor.members()) {
+      if (!new RegExp(pattern).test(member.name)) member.errorAtKey(...problem);
+    }
+    const values = record(cursor);
+    return values && new Map(Object.entries(values));
   });
 }
 

@@ -5,13 +5,11 @@
 import { resolve } from "node:path";
 import type { Node } from "jsonc-parser";
 import type { Place } from "../chain/define.ts";
-import { homeFolder } from "../core/files.ts";
 import type { Middleware } from "../core/handler.ts";
 import { nearest, type Field, type Fields as OptionFields } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
-import type { KeyNode } from "./dialects.ts";
-import type { Position, Problems } from "./document.ts";
-import type { Expanded, Variables } from "./variables.ts";
+import { membersOf, type Position, type Problems } from "./document.ts";
+import { resolvePath, type Expanded, type Variables } from "./variables.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -183,7 +181,7 @@ export function readAs(cursor: Cursor, schema: unknown): unknown {
   );
 }
 
-export function isNumeric(schema: unknown): boolean {
+function isNumeric(schema: unknown): boolean {
   const { type, anyOf, oneOf: forms = anyOf } = isObject(schema) ? schema : {};
   return type === "number" || type === "integer" || (forms as readonly unknown[] | undefined)?.some(isNumeric) === true;
 }
@@ -195,24 +193,21 @@ export function scanStrings(cursor: Cursor | undefined): Pick<Expanded, "secrets
   return { secrets: parts.flatMap(({ secrets }) => secrets), isPending: parts.some(({ isPending }) => isPending) };
 }
 
+/** Whether one of these values of an object depends on an input that has no answer yet. */
+export function isPending(cursor: Cursor, ...keys: readonly string[]): boolean {
+  return keys.some((key) => scanStrings(cursor.get(key)).isPending);
+}
+
 /** The path of a file or folder that should exist. It may be relative to the folder of the config. */
 export function pathTo(kind: FileCheck["kind"], severity: FileCheck["severity"]): Reader<string> {
   return reader(nonEmptyString.schema, (cursor) => {
     const read = expand(cursor, `the path of a ${kind}`);
     if (read === undefined || read.isPending) return read?.text;
     if (read.text.trim() === "" || read.text.includes("\0")) return cursor.error("not a valid path");
-    const path = resolvePath(cursor.context, read.text);
+    const path = resolvePath(cursor.context.folder, read.text);
     cursor.context.files.push({ path, kind, severity, cursor, isSecret: read.secrets.length > 0 });
     return path;
   });
-}
-
-/** Resolves a path of the config. As no shell is used, `~` is expanded here. */
-export function resolvePath({ folder }: ReadContext, path: string): string {
-  return resolve(
-    folder,
-    path.replace(/^~(?=$|[/\\])/, () => homeFolder()),
-  );
 }
 
 /** Reads the known fields of an object and calls `onUnknown` for every other key. */
@@ -426,17 +421,11 @@ export class Cursor {
   }
 
   #readMembers(): readonly Cursor[] {
-    const members: Cursor[] = [];
-    if (this.kind !== "object") return members;
-    for (const { children: [key, value] = [] } of this.#node.children ?? []) {
-      if (key === undefined || value === undefined) continue;
-      const name = String(key.value);
-      const { written }: KeyNode = key;
+    return membersOf(this.#node).map(({ key: name, keyNode: { written, offset }, value }) => {
       const isPlain = written !== undefined || /^[\w$-]+$/.test(name);
       const step = isPlain ? `${this.path === "" ? "" : "."}${written ?? name}` : `[${JSON.stringify(name)}]`;
-      members.push(new Cursor(this.context, value, `${this.path}${step}`, name, key.offset));
-    }
-    return members;
+      return new Cursor(this.context, value, `${this.path}${step}`, name, offset);
+    });
   }
 
   get(name: string): Cursor | undefined {

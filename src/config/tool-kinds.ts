@@ -6,6 +6,7 @@ import { OPENAPI, type OpenApiOptions } from "../openapi/options.ts";
 import { PROGRAMS, type ProgramsOptions } from "../programs/options.ts";
 import { cwd, defineKind, env, headers, isHttpUrl, type UpstreamKind } from "./kinds.ts";
 import * as read from "./readers.ts";
+import { resolvePath } from "./variables.ts";
 
 const EXAMPLE = '["git", "docker"]';
 
@@ -14,14 +15,14 @@ const programName: read.Reader<string> = read.reader(read.nonEmptyString.schema,
   const given = read.nonEmptyString(cursor);
   if (given === undefined) return undefined;
   if (given.includes("\0")) return cursor.error("not a valid program", `write names, such as ${EXAMPLE}`);
-  if (/[/\\]/.test(given)) return read.resolvePath(cursor.context, given);
+  if (/[/\\]/.test(given)) return resolvePath(cursor.context.folder, given);
   if (!/\s/.test(given)) return given;
   return cursor.error("has arguments", "write the program alone; callers give the arguments, and include limits them");
 });
 
 /** Warns of patterns that begin with the name of no program. A name with a space is quoted, so it is not looked at. */
-function warnOfUnmatched(patterns: readonly read.Cursor[], names: readonly string[]): void {
-  for (const pattern of patterns) {
+function warnOfUnmatched(entry: read.Cursor, names: readonly string[]): void {
+  for (const pattern of ["include", "exclude"].flatMap((option) => entry.get(option)?.items() ?? [])) {
     const expanded = pattern.kind === "string" ? pattern.expand() : undefined;
     if (expanded === undefined || expanded.isPending) continue;
     const { text } = expanded;
@@ -73,20 +74,14 @@ export const programs: UpstreamKind = defineKind(
       const byProgram = ["descriptions", "okExitCodes"].flatMap((option) => cursor.get(option)?.members() ?? []);
       for (const member of byProgram) {
         if (names.includes(member.name)) continue;
-        member.errorAtKey(
-          "not one of the programs",
-          read.suggest(member.name, names) ?? `they are ${names.join(", ")}`,
-        );
+        const hint = read.suggest(member.name, names) ?? `they are ${names.join(", ")}`;
+        member.errorAtKey("not one of the programs", hint);
       }
       const folder = values.cwd ?? cursor.context.folder;
       const options: ProgramsOptions = { ...values, programs: files, cwd: folder };
       const key = cursor.get("programs");
-      const isPending = [key, cursor.get("cwd")].some((one) => read.scanStrings(one).isPending);
-      if (!isPending)
-        warnOfUnmatched(
-          ["include", "exclude"].flatMap((option) => cursor.get(option)?.items() ?? []),
-          names,
-        );
+      const isPending = read.isPending(cursor, "programs", "cwd");
+      if (!isPending) warnOfUnmatched(cursor, names);
       const required = files.map((file, at) => ({
         command: { command: file, cwd: folder, ...(values.env && { env: values.env }) },
         position: (key?.items()[at] ?? cursor).position,

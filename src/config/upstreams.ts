@@ -12,6 +12,7 @@ import { documented } from "../core/fields.ts";
 import { readBounded } from "../core/files.ts";
 import { digest } from "../core/seal.ts";
 import { defined } from "../core/values.ts";
+import { orList } from "../live/languages.ts";
 import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
 import { CONVERTED_KEYS, RENAMED, SECTION_KEYS } from "./dialects.ts";
 import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
@@ -176,9 +177,7 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ["cmd", "command"],
 ]);
 
-const KIND_HINT = `add ${KINDS.map(({ key, purpose }) => `"${key}" (${purpose})`)
-  .join(", ")
-  .replace(/, (?=[^,]*$)/, " or ")}`;
+const KIND_HINT = `add ${orList(KINDS.map(({ key, purpose }) => `"${key}" (${purpose})`))}`;
 
 export interface Upstreams {
   readonly upstreams: ReadonlyMap<string, UpstreamEntry>;

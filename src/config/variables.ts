@@ -6,6 +6,7 @@ import { basename, resolve, sep } from "node:path";
 import { boolean, choice, field, required, string, strings, type OptionsOf } from "../core/fields.ts";
 import { homeFolder, readBoundedSync } from "../core/files.ts";
 import { nearest } from "../core/options.ts";
+import { errorMessage } from "../core/values.ts";
 import type { Problems } from "./document.ts";
 import type { Secret } from "./redaction.ts";
 
@@ -68,9 +69,29 @@ const MAX_LITERAL_WARNINGS = 10;
 /** Of one string. */
 const MAX_REFERENCES = 1_000;
 /** Of a `${file:...}` or an `envFile`. No program can get a longer variable. */
-export const MAX_VALUE_BYTES = 1_048_576;
+const MAX_VALUE_BYTES = 1_048_576;
 /** Of all strings with references, together. A string is expanded more than once. */
 const MAX_EXPANDED = 33_554_432;
+
+/** Resolves a path of a config. As no shell is used, `~` is expanded here. */
+export function resolvePath(folder: string, path: string): string {
+  return resolve(
+    folder,
+    path.replace(/^~(?=$|[/\\])/, () => homeFolder()),
+  );
+}
+
+/** The text of a file with values. The message of its error is the reason alone. */
+export function readValueFile(file: string): string {
+  try {
+    return readBoundedSync(file, MAX_VALUE_BYTES)
+      .toString()
+      .replace(/^\uFEFF/, "");
+  } catch (cause) {
+    const { code = `not a file of at most ${MAX_VALUE_BYTES} bytes` } = cause as NodeJS.ErrnoException;
+    throw new Error(code, { cause });
+  }
+}
 
 export class Variables {
   /** The inputs that the config declares, by id. */
@@ -189,20 +210,10 @@ export class Variables {
   /** The content of a file, as in Windsurf and opencode, without the newline at its end. */
   #file(path: string, offset: number): Replacement | undefined {
     try {
-      const file = resolve(
-        this.#folder,
-        path.replace(/^~(?=[/\\])/, () => homeFolder()),
-      );
-      return {
-        text: readBoundedSync(file, MAX_VALUE_BYTES)
-          .toString()
-          .replace(/^\uFEFF/, "")
-          .replace(/\r?\n$/, ""),
-        isSecret: true,
-      };
+      const text = readValueFile(resolvePath(this.#folder, path)).replace(/\r?\n$/, "");
+      return { text, isSecret: true };
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      const reason = code ?? `not a file of at most ${MAX_VALUE_BYTES} bytes`;
+      const reason = errorMessage(error);
       this.#problems.missing(offset, `The file of \${file:...} cannot be read (${reason})`, `looked for ${path}`);
       return missing(`file:${path}`);
     }
