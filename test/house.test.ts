@@ -59,7 +59,6 @@ const MAX_FRAGMENTS = 19;
  * comes over a connection: what our Lisp guest says of open code, and answers for other documents.
  */
 const SENTENCES_OF_OTHERS = [
-  "src/cli/commands/eval.ts",
   "src/cli/setup/check-server.ts",
   "src/config/document.ts",
   "src/http/client/http-connection.ts",
@@ -76,7 +75,6 @@ const SENTENCES_OF_OTHERS = [
   "src/process/descriptors.ts",
   "src/programs/help.ts",
   "src/programs/index.ts",
-  "src/protocol/compat-documents.ts",
   "src/protocol/errors.ts",
   "src/transport/start-failure.ts",
 ];

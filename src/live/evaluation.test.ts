@@ -1,7 +1,8 @@
 // Evaluations as records and as text: every section in its place, and none empty.
 
 import { describe, expect, it } from "vitest";
-import { evaluationText, stoppedText, summaryOf, testsText, toEvaluation } from "./evaluation.ts";
+import { FAILED_EVALUATION, type FailedEvaluation, HINT } from "../protocol/failed-evaluation.ts";
+import { evaluationBlock, evaluationText, stoppedText, summaryOf, testsText, toEvaluation } from "./evaluation.ts";
 import { OutputCapture } from "./output.ts";
 import type { RunResult } from "./run.ts";
 import type { GuestEvaluation } from "./runtime.ts";
@@ -33,6 +34,34 @@ function runResult(reply: object, more: Partial<RunResult> = {}): RunResult {
 function text(result: RunResult, withTiming = false): string {
   return evaluationText(toEvaluation("main", result, 1), { withTiming, timeoutMs: result.timeoutMs });
 }
+
+describe("the text block of a failed evaluation", () => {
+  const blockOf = (result: RunResult): { readonly [FAILED_EVALUATION]?: FailedEvaluation; readonly _meta?: unknown } =>
+    evaluationBlock(toEvaluation("main", result, 1), { withTiming: false, timeoutMs: result.timeoutMs });
+
+  it("has the error without its hint, and the rest of the text", () => {
+    const capture = new OutputCapture(10);
+    capture.write("hello\n", "stdout");
+    const condition = { ...CONDITION, message: "Too early.\nUse x.\nIn form 2.", hint: "Use x.", open: true };
+    const block = blockOf(runResult({ ...OK, status: "error", condition }, { capture }));
+    const { error, rest } = block[FAILED_EVALUATION] ?? {};
+    expect(error).toEqual({ type: CONDITION.type, message: "Too early.\nIn form 2.", frames: CONDITION.frames });
+    expect(rest?.()).toBe("hello");
+    expect(block._meta).toEqual({ [HINT]: "Use x." });
+  });
+
+  it("has no advice in the rest of a timeout, and is never sent", () => {
+    const result = runResult(OK, { outcome: "timeout", step: "interrupt" });
+    const block = blockOf(result);
+    expect(block[FAILED_EVALUATION]?.error).toBeUndefined();
+    expect(`${block[FAILED_EVALUATION]?.rest()}\n`).toBe(text(result).replace(/If this .*/, ""));
+    expect(JSON.parse(JSON.stringify(block))).toEqual({ type: "text", text: text(result) });
+  });
+
+  it("has nothing of this if the evaluation succeeded", () => {
+    expect(blockOf(runResult(OK))).toStrictEqual({ type: "text", text: "; No values" });
+  });
+});
 
 describe("the text of an evaluation", () => {
   it.each([

@@ -1,7 +1,8 @@
 // The result of an evaluation as a record. A reply of the guest is checked, since the user's code can write to the
 // channel too. Programs get the part that the text for the language model does not say.
 
-import type { JsonSchema } from "../protocol/model/index.ts";
+import { FAILED_EVALUATION, HINT, type FailedEvaluation } from "../protocol/failed-evaluation.ts";
+import type { JsonSchema, TextContent } from "../protocol/model/index.ts";
 import type { Step } from "./guest.ts";
 import { withoutMemoryReport, type CapturedOutput } from "./output.ts";
 import type { RunResult } from "./run.ts";
@@ -104,6 +105,7 @@ const GUEST_EVALUATION: Schema = {
       properties: {
         type: string,
         message: string,
+        hint: string,
         restarts: {
           type: "array",
           items: { type: "object", properties: { name: nullableString, description: string, takesValue: boolean } },
@@ -235,11 +237,30 @@ interface EvaluationTextOptions {
   readonly timeoutMs: number;
   /** Whether the caller has only the tool that evaluates, as in code mode. */
   readonly isOnlyTool?: boolean;
+  /** Whether the error of the code and advice are left out. */
+  readonly isRest?: boolean;
+}
+
+/** The text block of an evaluation. */
+export function evaluationBlock(evaluation: EvaluationRecord, options: EvaluationTextOptions): TextContent {
+  const text = evaluationText(evaluation, options);
+  if (evaluation.status === "ok") return { type: "text", text };
+  const { type, message = "", hint, frames = [] } = evaluation.condition ?? {};
+  const isError = evaluation.status === "error" && type !== undefined;
+  const failed: FailedEvaluation = {
+    text,
+    ...(isError && {
+      error: { type, message: hint === undefined ? message : message.replace(`\n${hint}`, ""), frames },
+    }),
+    rest: () => evaluationText(evaluation, { ...options, isRest: true }),
+  };
+  const block = { type: "text", text, [FAILED_EVALUATION]: failed } as const;
+  return hint === undefined ? block : { ...block, _meta: { [HINT]: hint } };
 }
 
 /** The text of an evaluation. */
 export function evaluationText(evaluation: EvaluationRecord, options: EvaluationTextOptions): string {
-  const { withTiming, timeoutMs, isOnlyTool = false } = options;
+  const { withTiming, isRest = false } = options;
   const { status, values, warnings, condition, timing, handles } = evaluation;
   const parts = notices(evaluation.notice, evaluation.background);
   if (evaluation.stdout !== "") parts.push(withoutNewline(evaluation.stdout));
@@ -254,9 +275,8 @@ export function evaluationText(evaluation: EvaluationRecord, options: Evaluation
         : values.map((value, index) => `=> ${value}${handleText(handles?.[index])}`).join("\n"),
     );
   if (status === "ok" && withTiming) parts.push(`\n${timingText(timing)}`);
-  if (condition !== undefined && status === "error") parts.push(conditionText(condition));
-  if (status === "timeout")
-    parts.push(timeoutText(timeoutMs, evaluation, isOnlyTool), backtraceText(condition?.frames));
+  if (condition !== undefined && status === "error" && !isRest) parts.push(conditionText(condition));
+  if (status === "timeout") parts.push(timeoutText(evaluation, options), backtraceText(condition?.frames));
   if (status === "interrupted")
     parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtraceText(condition?.frames));
   if (evaluation.note !== undefined) parts.push(`; ${evaluation.note}`);
@@ -282,7 +302,7 @@ export function withNotices(result: RunResult, text: string): string {
 /** The text of a tool other than evaluate that was stopped or lost. */
 export function stoppedText(result: RunResult): string {
   const { outcome, step = "interrupt", timeoutMs } = result;
-  if (outcome === "timeout") return withNotices(result, timeoutText(timeoutMs, { step }));
+  if (outcome === "timeout") return withNotices(result, timeoutText({ step }, { timeoutMs }));
   if (outcome === "lost") return withNotices(result, "[LOST] The call ended with the session's process.");
   return withNotices(result, `[INTERRUPTED] ${STEP_TEXTS[step]}`);
 }
@@ -299,14 +319,17 @@ function withoutNewline(output: string): string {
   return output.endsWith("\n") ? output.slice(0, -1) : output;
 }
 
-function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?: Step }, isOnlyTool = false): string {
+function timeoutText(
+  { step = "interrupt" }: { readonly step?: Step },
+  { timeoutMs, isOnlyTool = false, isRest = false }: Omit<EvaluationTextOptions, "withTiming">,
+): string {
   const raise = isOnlyTool ? "raise the setting timeoutMs" : "raise the limit with configure-limits";
   const seconds = hundredths(timeoutMs / 1000);
   return [
     `[TIMEOUT] Evaluation exceeded ${seconds} ${seconds === 1 ? "second" : "seconds"}`,
     "",
     STEP_TEXTS[step],
-    `If this is not an endless loop, pass a longer \`timeout\`, or ${raise}.`,
+    ...(isRest ? [] : [`If this is not an endless loop, pass a longer \`timeout\`, or ${raise}.`]),
   ].join("\n");
 }
 

@@ -62,9 +62,10 @@ function registerLanguageResource(server: Server, resource: LanguageResource, se
     const session = sessions.get(ownerOf(context), DEFAULT_SESSION);
     const params = { template: uriTemplate, arguments: args };
     const { outcome, reply, reason } = await session.run("read-resource", params, { context });
-    const { text, isError, mimeType = resource.mimeType } = reply as Partial<GuestText>;
+    const { text, isError, hint, mimeType = resource.mimeType } = reply as Partial<GuestText>;
     if (outcome !== "answered") throw new Error(reason ?? `Reading ${uri} was stopped`);
-    if (isError === true) throw McpError.of("resource_not_found", `${uri}: ${text ?? "not found"}`, { uri });
+    if (isError === true)
+      throw McpError.of("resource_not_found", `${uri}: ${text ?? "not found"}`, defined({ uri, hint }));
     return { contents: [defined({ uri, mimeType, text: text ?? "" })] };
   };
   const variables = Array.from(uriTemplate.matchAll(/\{\W?(\w+)[^}]*\}/g), ([, name = ""]) => name);

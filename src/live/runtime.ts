@@ -130,6 +130,8 @@ export interface Frame {
 export interface Condition {
   readonly type: string;
   readonly message: string;
+  /** The line of the message that names tools, if one does. */
+  readonly hint?: string;
   readonly restarts: readonly Restart[];
   readonly frames: readonly Frame[];
   /** Whether the evaluation waits at the error, so that its frames and restarts can be used. */
@@ -208,6 +210,8 @@ export interface GuestEvaluation {
 export interface GuestText {
   readonly text: string;
   readonly isError?: boolean;
+  /** The end of the text that names tools, if one is named. */
+  readonly hint?: string;
   readonly data?: { readonly [key: string]: unknown };
   /** Code with the same effect as the tool, for a session that is restored by running its code again. */
   readonly code?: string;

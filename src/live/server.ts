@@ -22,7 +22,7 @@ import {
 } from "./common-tools.ts";
 import {
   EVALUATION_SCHEMA,
-  evaluationText,
+  evaluationBlock,
   stoppedText,
   summaryOf,
   testsText,
@@ -211,8 +211,8 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     const { evaluation, truncated } = session.log.shorten(record, session.limits, peer);
     const { status, values, notice } = evaluation;
     const withTiming = args["capture-time"] === true;
-    const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs, isOnlyTool });
-    session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, text);
+    const block = evaluationBlock(evaluation, { withTiming, timeoutMs: result.timeoutMs, isOnlyTool });
+    session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, block.text);
     // Code that failed is kept only if it has defined something before.
     const hasDefined = status === "error" && evaluation.defined !== undefined;
     if (hasJournal && op === "eval" && (status === "ok" || hasDefined))
@@ -221,12 +221,12 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
       listeners.changed(ownerOf(context), session.name, ["definitions", "transcript"]);
     if (evaluates === undefined) {
       const summary = summaryOf(evaluation, truncated);
-      if (peer === undefined) return new TrustedResult(text, summary, status !== "ok");
+      if (peer === undefined) return new TrustedResult([block], summary, status !== "ok");
       const { content, facts } = peer.result(status === "ok");
-      return new TrustedResult(text, { ...summary, ...facts }, status !== "ok", content);
+      return new TrustedResult([block, ...content], { ...summary, ...facts }, status !== "ok");
     }
     const isBare = status === "ok" && notice === undefined;
-    return textAnswer({ text: isBare ? values.join("\n") : text, isError: status !== "ok" });
+    return { content: [isBare ? { ...block, text: values.join("\n") } : block], isError: status !== "ok" };
   };
   const isMain = op === "eval" && evaluates === undefined;
   const output = isMain ? { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA } : undefined;

@@ -5,6 +5,7 @@ import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 import { compatRules, type DocumentName, DOCUMENTS } from "./compat-documents.ts";
 import { McpError } from "./errors.ts";
+import { FAILED_EVALUATION } from "./failed-evaluation.ts";
 import { META } from "./model/base.ts";
 
 const rules = (name: DocumentName): ReturnType<typeof compatRules> => compatRules(DOCUMENTS[name]);
@@ -15,9 +16,6 @@ function resultOf(name: DocumentName, method: string, result: Result): Promise<R
   const request: Request = { method, params: {} };
   return rules(name).handler(handler)(request, {} as Context);
 }
-
-/** As a live session ends the text of an error that has restarts. */
-const RESTARTS = "\n\n[Restarts]\n0: [CONTINUE] Retry.\nThe evaluation waits at the error: take-restart takes one.";
 
 const text = (value: string): readonly object[] => [{ type: "text", text: value }];
 
@@ -119,26 +117,46 @@ describe("the result of a call", () => {
   });
 
   it.each([
-    ["llm-pharo", "[ERROR] ZeroDivide\nno\n\n[Backtrace]\n0: x", "Error: no"],
-    ["llm-pharo", "out\n[Warning] W: w\n[ERROR] ZeroDivide\nno\n\n[Backtrace]\n0: x", "Error: no"],
     ["llm-pharo", "no", "Error: no"],
     ["llm-pharo", "Error: no", "Error: no"],
-    ["cl-mcp", "[ERROR] TYPE-ERROR\nno", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n(top level)"],
-    ["cl-mcp", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n0: (F)", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n0: (F)"],
-    ["cl-mcp", "out\n[Warning] W: w\n[ERROR] E\nno", "out\n[Warning] W: w\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
-    ["cl-mcp", "[Backtrace]\n[ERROR] E\nno", "[Backtrace]\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
-    ["cl-mcp", "[ERROR] E\nno\nUse validate-syntax and x.", "[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
-    ["cl-mcp", `[ERROR] E\nno${RESTARTS}`, "[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
-    [
-      "cl-mcp",
-      `[ERROR] E\nno\n\n[Backtrace]\n0: (F 1)\n     X = 1\n1: (G)${RESTARTS}`,
-      "[ERROR] E\nno\n\n[Backtrace]\n0: (F 1)\n1: (G)",
-    ],
-    ["cl-mcp", "[TIMEOUT] Late\n\nIt ended.\nIf this is not an endless loop, x", "[TIMEOUT] Late\n\nIt ended."],
+    ["cl-mcp", "no", "no"],
     ["chain", "no", "no"],
   ] as const)("of %s that fails with %j has the text of the document", async (name, given, expected) => {
     const result = await resultOf(name, "tools/call", { content: text(given), isError: true });
     expect(result).toEqual({ content: text(expected), isError: true });
+  });
+
+  /** The text that a document makes of an evaluation. */
+  async function failedText(name: DocumentName, rest: string, error?: object, current = "ours"): Promise<unknown> {
+    const block = { type: "text", text: current, [FAILED_EVALUATION]: { text: "ours", error, rest: () => rest } };
+    const { content } = await resultOf(name, "tools/call", { content: [block], isError: true });
+    return (content as [{ text: string }])[0].text;
+  }
+  const error = { type: "E", message: "no", frames: [] };
+  const frames = [
+    { number: 0, text: "(F 1)", locals: [{ name: "X", value: "1" }] },
+    { number: 1, text: "(G)" },
+  ];
+
+  it.each([
+    ["llm-pharo", "", { ...error, frames }, "Error: no"],
+    ["llm-pharo", "out\n[Warning] W: w", { ...error, frames }, "Error: no"],
+    ["llm-pharo", "[TIMEOUT] Late", undefined, "Error: [TIMEOUT] Late"],
+    ["cl-mcp", "", error, "[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+    ["cl-mcp", "", { ...error, frames }, "[ERROR] E\nno\n\n[Backtrace]\n0: (F 1)\n1: (G)"],
+    ["cl-mcp", "out\n[Warning] W: w", error, "out\n[Warning] W: w\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+    ["cl-mcp", "[Backtrace]", error, "[Backtrace]\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+    ["cl-mcp", "[TIMEOUT] Late\n\nIt ended.", undefined, "[TIMEOUT] Late\n\nIt ended."],
+    ["chain", "out", error, "ours"],
+  ] as const)(
+    "of %s tells of an evaluation in the words of the document: %j %j",
+    async (name, rest, given, expected) => {
+      expect(await failedText(name, rest, given)).toBe(expected);
+    },
+  );
+
+  it("of an evaluation stays as middleware has changed it", async () => {
+    expect(await failedText("cl-mcp", "the token", error, "***")).toBe("***");
   });
 
   it("that has no content stays", async () => {
@@ -162,6 +180,7 @@ describe("an error", () => {
   it("of llm-pharo for a missing resource has a code of its table, and names no tool that is not listed", () => {
     const missing = McpError.of("resource_not_found", "There is no class X; search-classes finds classes", {
       uri: "a:b",
+      hint: "search-classes finds classes",
     });
     expect(error("llm-pharo", missing)).toEqual({ code: -32602, message: "There is no class X" });
   });

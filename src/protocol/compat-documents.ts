@@ -7,6 +7,7 @@ import { isObject } from "../core/values.ts";
 import { PARSE_ERROR } from "../jsonrpc/codec.ts";
 import type { ErrorBody, ErrorMessage } from "../jsonrpc/message.ts";
 import { type CodeChanges, type ErrorKind, methodNotFound } from "./errors.ts";
+import { FAILED_EVALUATION, type FailedEvaluation } from "./failed-evaluation.ts";
 import { type List, LISTS } from "./lists.ts";
 import { META } from "./model/base.ts";
 import { walkPages } from "./walk-pages.ts";
@@ -45,22 +46,12 @@ export interface CompatDocument {
   readonly texts?: Partial<Record<ErrorKind, string>>;
   /** Whether a successful call has `isError: false`. Default: as the server sent it. */
   readonly isError?: "always" | "if true";
-  /** The text of a failed call. */
-  readonly failure?: (text: string) => string;
+  /** The text of a failed call, from that of the server. */
+  readonly failure?: (text: string, evaluation: FailedEvaluation | undefined) => string;
   /** The only items that are listed if the server has one of them, by list and by name or URI. */
   readonly items?: Readonly<Record<string, readonly Json[]>>;
   /** One request at a time. */
   readonly ordering?: "sequential";
-}
-
-/** What a live session says about an error. */
-interface Failure {
-  /** Output and warnings; empty, or with a newline at its end. */
-  readonly before: string;
-  readonly type: string;
-  readonly message: string;
-  /** The frames, without their variables. */
-  readonly backtrace: string;
 }
 
 /** The messages of JSON-RPC. */
@@ -81,16 +72,13 @@ export const DOCUMENTS: Readonly<Record<DocumentName, CompatDocument>> = {
     texts: { method_not_found: "Method '%' is not supported" },
     isError: "always",
     ordering: "sequential",
-    failure: (text) => {
-      const failure = readFailure(text);
-      if (failure === undefined) return withoutHints(text);
-      const { before, type, message, backtrace } = failure;
-      // A live session leaves the section out if no frame is of the user's code.
-      return `${before}[ERROR] ${type}
-${message}
-
-[Backtrace]
-${backtrace === "" ? "(top level)" : backtrace}`;
+    failure: (text, evaluation) => {
+      const before = evaluation?.rest() ?? text;
+      if (evaluation?.error === undefined) return before;
+      const { type, message, frames } = evaluation.error;
+      const backtrace = frames.map((frame) => `${frame.number}: ${frame.text}`).join("\n");
+      // There are no frames if none is of the user's code.
+      return `${before}${before && "\n"}[ERROR] ${type}\n${message}\n\n[Backtrace]\n${backtrace || "(top level)"}`;
     },
     items: {
       tools: [
@@ -117,8 +105,8 @@ ${backtrace === "" ? "(top level)" : backtrace}`;
     codes: { resource_not_found: -32602 },
     data: "none",
     isError: "if true",
-    failure: (text) => {
-      const message = readFailure(text)?.message ?? withoutHints(text);
+    failure: (text, evaluation) => {
+      const message = evaluation?.error?.message ?? evaluation?.rest() ?? text;
       return message.startsWith("Error: ") ? message : `Error: ${message}`;
     },
     items: {
@@ -213,39 +201,6 @@ const CAPABILITIES: Readonly<Record<string, string>> = {
   completion: "completions",
 };
 
-/** Sentences of a live session that name tools which the documents do not list. */
-const HINTS =
-  /\nThe evaluation waits at the error: .*|\nUse validate-syntax and .*|\nIf this is not an endless loop, .*|; search-classes finds .*/g;
-
-function withoutHints(text: string): string {
-  return text.replace(HINTS, "");
-}
-
-/** Undefined if the text is not that of an error in a live session. */
-function readFailure(text: string): Failure | undefined {
-  const start = `\n${text}`.lastIndexOf("\n[ERROR] ");
-  if (start === -1) return undefined;
-  const [head = "", frames = ""] = withoutHints(withoutRestarts(text.slice(start))).split("\n\n[Backtrace]\n");
-  const [title = "", ...message] = head.split("\n");
-  return {
-    before: text.slice(0, start),
-    type: title.replace("[ERROR] ", ""),
-    message: message.join("\n"),
-    backtrace: frames.replace(VARIABLES, ""),
-  };
-}
-
-const RESTARTS = "\n\n[Restarts]\n";
-
-function withoutRestarts(text: string): string {
-  const start = text.indexOf(RESTARTS);
-  const end = start === -1 ? -1 : text.indexOf("\nThe evaluation waits at the error: ", start + RESTARTS.length);
-  return end === -1 ? text : text.slice(0, start) + text.slice(end);
-}
-
-/** The lines below a frame. */
-const VARIABLES = /\n {5}.*/g;
-
 /** Names that Catenary gives to servers without an author. */
 const UNNAMED = /^catenary(?:-|$)/;
 
@@ -274,7 +229,7 @@ export function compatRules(document: CompatDocument): CompatRules {
 function errorOf({ codes, messages, data, texts }: CompatDocument, body: ErrorBody, kind: ErrorKind): ErrorBody {
   const code = codes?.[kind] ?? body.code;
   const message = messages?.[code] ?? body.message;
-  if (data === "none") return { code, message: withoutHints(withDetails(body)) };
+  if (data === "none") return { code, message: withDetails(body) };
   // The document says nothing about this code.
   if (messages?.[code] === undefined) return { ...body, code };
   const details = detailsOf(body, texts?.[kind], message);
@@ -282,9 +237,10 @@ function errorOf({ codes, messages, data, texts }: CompatDocument, body: ErrorBo
   return { code, message, data: data === "string" ? details : { details } };
 }
 
-/** The message, with the details that are only in `data`. */
-function withDetails({ message, data }: ErrorBody): string {
-  const details = isObject(data) ? data["details"] : data;
+/** The message, with the details that are only in `data`, and without the hint, which names tools that are not listed. */
+function withDetails({ message: given, data }: ErrorBody): string {
+  const { details, hint } = isObject(data) ? data : { details: data };
+  const message = typeof hint === "string" ? given.replace(`; ${hint}`, "") : given;
   return typeof details === "string" && !message.includes(details) ? `${message}: ${details}` : message;
 }
 
@@ -329,7 +285,10 @@ function called({ isError, failure }: CompatDocument, result: Result): Result {
   if (result["isError"] === true) {
     const [first, ...rest] = content as readonly unknown[];
     if (failure === undefined || !isObject(first) || typeof first["text"] !== "string") return result;
-    return { ...result, content: [{ ...first, text: failure(first["text"]) }, ...rest] };
+    const attached = (first as { readonly [FAILED_EVALUATION]?: FailedEvaluation })[FAILED_EVALUATION];
+    const evaluation = attached?.text === first["text"] ? attached : undefined;
+    const text = failure(first["text"], evaluation);
+    return { ...result, content: [evaluation === undefined ? { ...first, text } : { type: "text", text }, ...rest] };
   }
   if (isError === "always") return { ...result, isError: false };
   if (isError === undefined) return result;

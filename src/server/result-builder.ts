@@ -138,8 +138,8 @@ export class TrustedResult {
   readonly structuredContent: object;
   readonly isError: boolean;
 
-  constructor(text: string, structuredContent: object, isError: boolean, more: readonly ContentBlock[] = []) {
-    this.content = [{ type: "text", text }, ...more];
+  constructor(content: readonly ContentBlock[], structuredContent: object, isError: boolean) {
+    this.content = content;
     this.structuredContent = structuredContent;
     this.isError = isError;
   }

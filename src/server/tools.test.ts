@@ -67,7 +67,7 @@ describe("calling a tool", () => {
     const trusting = createServer(info).tool(
       "made",
       { output: person },
-      () => new TrustedResult("old", structuredContent, true) as never,
+      () => new TrustedResult([{ type: "text", text: "old" }], structuredContent, true) as never,
     );
     const result = await call(trusting, "made");
     expect(result).toEqual({ ...textResult("old", true), structuredContent: { age: -1 } });

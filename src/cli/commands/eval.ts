@@ -285,9 +285,6 @@ export class EvaluationPrinter {
   }
 }
 
-/** A line of an error of the Lisp guest that names tools, which the command line does not have. */
-export const FOR_AGENTS: RegExp = /\nUse validate-syntax and .*/;
-
 function failureLines({ status, condition, step, timing, notice }: EvaluationRecord, timeoutMs: number): string[] {
   const frames =
     condition?.frames.flatMap(({ number, text, locals = [] }) => [
@@ -295,8 +292,10 @@ function failureLines({ status, condition, step, timing, notice }: EvaluationRec
       ...locals.map(({ name, value }) => paint("dim", `       ${name} = ${value}`)),
     ]) ?? [];
   if (status === "error" && condition !== undefined) {
-    const message = condition.message.replace(FOR_AGENTS, "");
-    return [`${paint("red", `${condition.type}:`)} ${message}`, ...frames];
+    const { type, message, hint } = condition;
+    // The hint names tools, which the command line does not have.
+    const shown = hint === undefined ? message : message.replace(`\n${hint}`, "");
+    return [`${paint("red", `${type}:`)} ${shown}`, ...frames];
   }
   const how = step === "restart" ? "could not be interrupted, so its process was killed" : "was interrupted";
   switch (status) {

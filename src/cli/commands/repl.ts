@@ -11,18 +11,12 @@ import { STILL_RUNNING, WAITING } from "../../live/run.ts";
 import { GO_ON } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
+import { HINT } from "../../protocol/failed-evaluation.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
 import { flag, parseFlags, refuseFlags } from "../flags.ts";
-import {
-  LANGUAGE_FLAGS,
-  LANGUAGES_ABOUT,
-  languageSettingsOf,
-  parseLanguage,
-  FOR_AGENTS,
-  SANDBOX_FLAG,
-} from "./eval.ts";
+import { LANGUAGE_FLAGS, LANGUAGES_ABOUT, languageSettingsOf, parseLanguage, SANDBOX_FLAG } from "./eval.ts";
 import { CONFIG, parseTargetLine, TARGET_ABOUT, TARGET_EXITS, TARGET_FLAGS, TARGET_NOTES } from "../target/target.ts";
 import { type CommandContext, withClient } from "../target/with-client.ts";
 import { BackgroundEcho } from "../terminal/background-echo.ts";
@@ -319,7 +313,9 @@ class Repl {
           },
         },
       );
-      const text = textOf(result).replace(`\n${GO_ON}`, "").replace(FOR_AGENTS, "");
+      // Hints name tools, for which the prompt has commands.
+      const hint = result.content[0]?._meta?.[HINT];
+      const text = textOf(result).replace(`\n${typeof hint === "string" ? hint : GO_ON}`, "");
       output.finish(this.#background.withoutShown(text));
       this.#note(result);
     } finally {

@@ -33,6 +33,8 @@
   (kind :error :type symbol)
   (type "" :type string)
   (message "" :type string)
+  ;; The line of the message that names tools, or nil.
+  (hint nil)
   (restarts nil :type list)
   (frames nil :type list)
   ;; Whether the evaluation still waits at the error.
@@ -259,7 +261,7 @@ frames below these."
       (handler-case
           (cond ((input-ended-p condition) *no-input-text*)
                 ((not (reader-error-p condition)) (report-text condition))
-                ((and (typep condition 'end-of-file) *cursor*) (unclosed-text (cursor-code *cursor*)))
+                ((unclosed-p condition) (unclosed-text (cursor-code *cursor*)))
                 (t (without-stream (report-text condition))))
         (error () (format nil "A ~A whose report function failed." (symbol-title (type-of condition))))))))
 
@@ -333,6 +335,7 @@ define the function again."))
                   :message (format nil "~A~@[~%~A~]~@[~%~A~]" (condition-text condition)
                                    (if storage (stack-advice condition) (continue-advice condition restarts))
                                    (ignore-errors (with-plain-printing () (failed-form-text))))
+                  :hint (and (unclosed-p condition) *unclosed-hint*)
                   :restarts restarts
                   :frames (if (reader-error-p condition) '() (user-frames (if storage :names :full)))
                   :damaged (typep condition 'sb-sys:memory-fault-error))))

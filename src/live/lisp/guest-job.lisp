@@ -16,6 +16,7 @@
   (list :object
         "type" (failure-type failure)
         "message" (failure-message failure)
+        "hint" (failure-hint failure)
         "open" (and (failure-open failure) :true)
         "restarts" (cons :array (loop for offer in (failure-restarts failure)
                                       collect (list :object "name" (or (offer-name offer) :null)

@@ -56,23 +56,30 @@
                        evaluated~:;~:*the ~D forms before it were evaluated~]."
                   (cursor-number cursor) (line-and-column code start) (form-text cursor start) before))))))
 
+(defparameter *unclosed-hint* "Use validate-syntax and match-paren to find the place.")
+
 (defun unclosed-text (code)
-  "Describe what incomplete CODE has left open."
+  "Describe what incomplete CODE has left open, and advise."
   (let* ((scan (scan-code code)) (kind (scan-unfinished scan)) (open (nth-value 1 (pair-parens code scan))))
     (multiple-value-bind (line column)
         (line-and-column code (cond (kind (scan-unfinished-at scan)) (open (first (last open))) (t (length code))))
-      (format nil "The code ends too early: ~A.~%Use validate-syntax and match-paren to find the place."
+      (format nil "The code ends too early: ~A.~%~A"
               (cond (kind (format nil "the ~A that begins at line ~D, column ~D is not ended" kind line column))
                     ((null open) "something is missing after its last character")
                     ((rest open)
                      (format nil "~D parentheses are not closed, the last of them opened at line ~D, column ~D"
                              (length open) line column))
-                    (t (format nil "the parenthesis opened at line ~D, column ~D is not closed" line column)))))))
+                    (t (format nil "the parenthesis opened at line ~D, column ~D is not closed" line column)))
+              *unclosed-hint*))))
 
 (defun reader-error-p (condition)
   "Whether CONDITION was signalled while reading the code."
   (and *code-stream* (typep condition 'stream-error)
        (eq (ignore-errors (stream-error-stream condition)) *code-stream*)))
+
+(defun unclosed-p (condition)
+  "Whether CONDITION says that the code is incomplete."
+  (and *cursor* (typep condition 'end-of-file) (reader-error-p condition)))
 
 (defun without-stream (text)
   "The reader's message TEXT without the part about its stream."

@@ -101,7 +101,8 @@ class AmberGuest {
       const reply = this.#answer(op, params, limits);
       return typeof reply === "string" ? ({ text: reply } satisfies GuestText) : reply;
     } catch (error) {
-      if (error instanceof RequestError || error instanceof SourceError) return failure(error.message);
+      if (error instanceof RequestError) return { ...failure(error.message), hint: error.hint };
+      if (error instanceof SourceError) return failure(error.message);
       throw error;
     }
   }

@@ -216,7 +216,15 @@ function amdLoader(require: NodeJS.Require, folder: string): (name: string) => u
 // contents of resources. A problem is thrown as a RequestError, whose message is the result.
 
 /** A request that cannot be answered, such as one about a class that does not exist. */
-export class RequestError extends Error {}
+export class RequestError extends Error {
+  /** The end of the message that names tools. */
+  readonly hint: string | undefined;
+
+  constructor(message: string, hint?: string) {
+    super(hint === undefined ? message : `${message}; ${hint}`);
+    this.hint = hint;
+  }
+}
 
 const MAX_VALUES = 100;
 const MAX_METHODS = 500;
@@ -235,7 +243,7 @@ export class AmberBrowser {
     const { globals } = this.#image;
     const found = Object.hasOwn(globals, className) ? globals[className] : undefined;
     const behavior = side === undefined ? found : found?.a$cls;
-    if (behavior?.localMethods === undefined) throw new RequestError(this.#unknown(`There is no class ${name}`, name));
+    if (behavior?.localMethods === undefined) throw this.#unknown(name);
     return behavior;
   }
 
@@ -375,11 +383,11 @@ export class AmberBrowser {
     return superclass === null ? `${name}, without a superclass` : `${behaviorName(superclass)} subclass: ${name}`;
   }
 
-  #unknown(message: string, name: string): string {
+  #unknown(name: string): RequestError {
     const near = this.#behaviors().find((one) => one.name?.toLowerCase() === name.toLowerCase())?.name;
     return near === undefined
-      ? `${message}; search-classes finds classes by a part of their names`
-      : `${message}; did you mean ${near}?`;
+      ? new RequestError(`There is no class ${name}`, "search-classes finds classes by a part of their names")
+      : new RequestError(`There is no class ${name}; did you mean ${near}?`);
   }
 }
 
