@@ -2,6 +2,7 @@
 // made of them. Tokens are in the same file as those of the commands, so one sign-in is enough for all of them.
 
 import { NoSignInError } from "../auth/oauth/errors.ts";
+import type { FileTokenStore } from "../auth/oauth/token-stores.ts";
 import type { Redirect } from "../auth/oauth/types.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -102,23 +103,8 @@ export async function createAuthorizer(
   { signIn, onNotice }: AuthorizerOptions,
 ): Promise<Authorizer> {
   const { url, settings } = target;
-  const [{ oauth }, { fileTokens }, { hasStoredTokens }] = await Promise.all([
-    import("../auth/oauth/authorizers.ts"),
-    import("../auth/oauth/token-stores.ts"),
-    import("../auth/oauth/stored-tokens.ts"),
-  ]);
-  const { clientId, clientSecret: secret, scopes, metadataUrl } = settings;
-  const store = fileTokens(undefined, { onNotice });
-  const auth = oauth({
-    store,
-    redirect: signIn?.(target) ?? noRedirect(target),
-    onNotice,
-    ...defined({
-      scopes,
-      metadataUrl,
-      client: clientId === undefined ? undefined : { id: clientId, ...defined({ secret }) },
-    }),
-  });
+  const { hasStoredTokens } = await import("../auth/oauth/stored-tokens.ts");
+  const { auth, store } = await createOAuth(settings, onNotice, signIn?.(target) ?? noRedirect(target));
   let isNeeded: boolean | undefined;
   return {
     authorize: async (request) => {
@@ -136,6 +122,21 @@ export async function createAuthorizer(
     },
     answered: (request, headers) => (isNeeded === true ? auth.answered?.(request, headers) : undefined),
   };
+}
+
+/** An authorizer with the tokens that all commands and gateways of the user share. */
+export async function createOAuth(
+  { clientId, clientSecret: secret, scopes, metadataUrl }: SignInSettings,
+  onNotice: (text: string) => void,
+  redirect: Redirect | undefined,
+): Promise<{ readonly auth: Authorizer; readonly store: FileTokenStore }> {
+  const [{ oauth }, { fileTokens }] = await Promise.all([
+    import("../auth/oauth/authorizers.ts"),
+    import("../auth/oauth/token-stores.ts"),
+  ]);
+  const store = fileTokens(undefined, { onNotice });
+  const client = clientId === undefined ? undefined : { id: clientId, ...defined({ secret }) };
+  return { auth: oauth({ store, onNotice, ...defined({ redirect, client, metadataUrl, scopes }) }), store };
 }
 
 /** Refuses before a client is registered for the sign-in. */

@@ -8,7 +8,7 @@ import { isObject } from "../../core/values.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { NotFoundError, suggest, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
-import { flag, type FlagValues, type ParsedLine, parseFlags, refuseFlags, splitAtCommand } from "../flags.ts";
+import { flag, type ParsedLine, parseFlags, refuseFlags, splitAtCommand } from "../flags.ts";
 import {
   CHANGE_FLAGS,
   CHANGE_NOTES,
@@ -38,12 +38,6 @@ const FLAGS = {
   ...CHANGE_FLAGS,
 };
 
-interface AddLine {
-  readonly name: string;
-  readonly words: readonly string[];
-  readonly values: FlagValues<typeof FLAGS>;
-}
-
 /** The arguments of ours: options before and after NAME, and after a URL, but not after a command. */
 function ownArguments(args: readonly string[]): { own: string[]; name: string | undefined; words: string[] } {
   const first = splitAtCommand(args, FLAGS);
@@ -58,7 +52,9 @@ function ownArguments(args: readonly string[]): { own: string[]; name: string | 
   };
 }
 
-function parseLine(args: readonly string[]): AddLine {
+type AddLine = ReturnType<typeof parseLine>;
+
+function parseLine(args: readonly string[]) {
   const { own, name, words } = ownArguments(args);
   const { words: more, values } = parseFlags("add", own, FLAGS);
   const { usage } = addCommand;

@@ -89,15 +89,10 @@ const PARALLEL = 4;
 
 type Report = (subject: string, results: readonly Result[]) => void;
 
-interface Line {
-  readonly target?: CliTarget;
-  readonly values: TargetValues;
-}
-
-function parseLine(args: readonly string[]): Line {
+function parseLine(args: readonly string[]) {
   // Refuses the options that only the other commands with a TARGET have.
   const { words, values } = parseFlags("doctor", beforeSeparator(args), FLAGS);
-  if (words.length === 0 && !args.includes("--")) return { values };
+  if (words.length === 0 && !args.includes("--")) return { target: undefined, values };
   const line = parseTargetLine("doctor", args, {}, doctorCommand.usage);
   if (line.words.length > 0) throw unexpectedArguments("doctor", line.words, doctorCommand.usage);
   return line;

@@ -101,22 +101,8 @@ const MAX_OUTPUT_CHARS = 10_000_000;
 const NOTICE_AFTER_MS = 1_000;
 /** How long to wait for an image that makes the next start faster. */
 const SAVE_TIMEOUT_MS = 5_000;
-interface EvalLine {
-  readonly language: LanguageEntry;
-  readonly code: string;
-  readonly file?: string;
-  readonly timeoutMs?: number;
-  readonly sandbox: boolean;
-  /** Which program runs the language, and its own settings. */
-  readonly settings: ReturnType<typeof languageSettingsOf>;
-  readonly json: boolean;
-  /** The arguments of the program. */
-  readonly args: readonly string[];
-  /** Whether the code came from stdin, so that the program has none. */
-  readonly isStdinUsed: boolean;
-}
 
-async function parseLine(given: readonly string[]): Promise<EvalLine> {
+async function parseLine(given: readonly string[]) {
   const at = given.includes("--") ? given.indexOf("--") : given.length;
   const own = given.slice(0, at);
   const args = given.slice(at + 1);
@@ -141,11 +127,14 @@ async function parseLine(given: readonly string[]): Promise<EvalLine> {
   return {
     language,
     code: await readCode(code, file),
-    ...defined({ file, timeoutMs }),
+    ...{ file, timeoutMs },
     sandbox: values.sandbox === true,
+    /** Which program runs the language, and its own settings. */
     settings: languageSettingsOf(language, values),
     json: values.json === true,
+    /** The arguments of the program. */
     args,
+    /** Whether the code came from stdin, so that the program has none. */
     isStdinUsed: code === "-",
   };
 }

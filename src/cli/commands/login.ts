@@ -6,7 +6,6 @@ import { signOut } from "../../auth/oauth/sign-out.ts";
 import { hasStoredTokens, storedServers, type StoredServer } from "../../auth/oauth/stored-tokens.ts";
 import { fileTokens, type FileTokenStore } from "../../auth/oauth/token-stores.ts";
 import { connect } from "../../client/connect.ts";
-import type { SignInSettings } from "../../config/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { boolean } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
@@ -80,14 +79,8 @@ token.`,
   },
 });
 
-interface Place {
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly settings: SignInSettings;
-}
-
 /** The server that a TARGET means. */
-async function findPlace(target: string, values: FlagValues<typeof LOGIN_FLAGS>): Promise<Place> {
+async function findPlace(target: string, values: FlagValues<typeof LOGIN_FLAGS>) {
   const settings = readSettings(values);
   const headers = parseHeaders(values);
   if (isUrl(target)) return { url: parseUrl(target), headers, settings };

@@ -9,7 +9,6 @@ import { FLAGS_WITHOUT_VALUE, upstream } from "../../chain/upstream/upstream.ts"
 import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
-import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { orList } from "../../live/languages.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { serve } from "../../serve.ts";
@@ -82,15 +81,9 @@ const CLIENT_TIMEOUT_MS = 2_000;
 /** Time for the client to read the response. */
 const RESPONSE_MS = 200;
 
-interface RunLine {
-  readonly target: ProgramCommand | URL;
-  readonly values: FlagValues<typeof FLAGS>;
-  readonly options: UpstreamOptions;
-  /** Undefined for stdio. */
-  readonly http?: ServeHttpOptions | undefined;
-}
+type RunValues = FlagValues<typeof FLAGS>;
 
-function parseLine(args: readonly string[]): RunLine {
+function parseLine(args: readonly string[]) {
   const { own, command } = splitAtCommand(args, FLAGS);
   const [first = "", ...rest] = command;
   const isAddress = isUrl(first);
@@ -101,17 +94,18 @@ function parseLine(args: readonly string[]): RunLine {
     target: isAddress ? parseAddress(first, words, values) : parseCommand(command, values),
     values,
     options: defined({ revision, share, timeoutMs }),
+    /** Undefined for stdio. */
     http: parseServeFlags(values),
   };
 }
 
-function parseAddress(target: string, words: readonly string[], values: RunLine["values"]): URL {
+function parseAddress(target: string, words: readonly string[], values: RunValues): URL {
   if (words.length > 0) throw unexpectedArguments("run", words, "A URL stands for the whole server: catenary run URL");
   refuseFlags(values, Object.keys(COMMAND_FLAGS), "a command, not a URL");
   return parseUrl(target);
 }
 
-function parseCommand([file, ...args]: readonly string[], values: RunLine["values"]): ProgramCommand {
+function parseCommand([file, ...args]: readonly string[], values: RunValues): ProgramCommand {
   if (file === undefined) throw new UsageError("run needs a command or a URL: catenary run -- COMMAND ARGS...");
   refuseFlags(values, Object.keys({ ...URL_FLAGS, ...SIGN_IN_FLAGS }), "a URL, not a command");
   return { command: file, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
@@ -186,7 +180,11 @@ async function run(args: readonly string[]): Promise<undefined> {
 }
 
 /** The headers and credentials for a URL: a token, or a sign-in. */
-async function addressOptions(url: URL, { values, http }: RunLine, given?: string): Promise<UpstreamOptions> {
+async function addressOptions(
+  url: URL,
+  { values, http }: ReturnType<typeof parseLine>,
+  given?: string,
+): Promise<UpstreamOptions> {
   const headers = parseHeaders(values);
   const token = values.token ?? given;
   const hasHeader = Object.keys(headers).some((name) => name.toLowerCase() === "authorization");

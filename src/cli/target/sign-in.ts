@@ -93,26 +93,21 @@ export function withLocalToken({ href, hostname }: URL, auth: Authorizer): Autho
 /** Uses stored tokens, or lets the user sign in. */
 export async function createAuthorizer(
   url: URL,
-  { clientId, clientSecret: secret, callbackPort: port, metadataUrl, scopes }: SignInSettings,
+  settings: SignInSettings,
   options: SignInOptions,
 ): Promise<Authorizer> {
-  const [{ oauth }, { fileTokens }, { loopbackRedirect }] = await Promise.all([
-    import("../../auth/oauth/authorizers.ts"),
-    import("../../auth/oauth/token-stores.ts"),
+  const [{ createOAuth }, { loopbackRedirect }] = await Promise.all([
+    import("../../config/sign-in.ts"),
     import("../../auth/oauth/loopback-redirect.ts"),
   ]);
-  const client = clientId === undefined ? undefined : { id: clientId, ...defined({ secret }) };
+  const open = (page: URL): Promise<void> => openSignIn(page, url, options);
+  const redirect = options.canSignIn
+    ? loopbackRedirect({ open, ...defined({ port: settings.callbackPort }) })
+    : undefined;
   try {
-    return oauth({
-      store: fileTokens(undefined, { onNotice: options.note }),
-      onNotice: options.note,
-      ...(options.canSignIn && {
-        redirect: loopbackRedirect({ open: (page) => openSignIn(page, url, options), ...defined({ port }) }),
-      }),
-      ...defined({ client, metadataUrl, scopes }),
-    });
+    return (await createOAuth(settings, options.note, redirect)).auth;
   } catch (error) {
-    if (error instanceof TypeError && metadataUrl !== undefined) {
+    if (error instanceof TypeError && settings.metadataUrl !== undefined) {
       throw new UsageError(
         "--client-metadata must be an https URL with a path, such as https://example.com/client.json",
       );

@@ -3,6 +3,8 @@
 
 import { isObject } from "../../core/values.ts";
 import type { ElicitValue } from "../../protocol/model/index.ts";
+import { withKey } from "../command.ts";
+import { ANYTHING, readProperties, type ValueShape } from "../target/properties.ts";
 import { oneLine, parseNumber } from "./text.ts";
 
 interface Choice {
@@ -39,22 +41,15 @@ const KINDS: Readonly<Record<Kind, readonly [hint: string, bounds?: Bounds]>> = 
 
 /** The fields of a form; the schema comes from the server and may be anything. */
 export function parseFields(requestedSchema: unknown): Field[] {
-  const schema = isObject(requestedSchema) ? requestedSchema : {};
-  const properties = Object.entries(isObject(schema["properties"]) ? schema["properties"] : {});
-  return properties.flatMap(([name, field]) =>
-    isObject(field) ? [toField(name, field, listOf(schema["required"]).includes(name))] : [],
-  );
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function toField(name: string, schema: Field["schema"], required: boolean): Field {
-  const { type, items, default: value } = schema;
-  const choices = type === "array" && isObject(items) ? readChoices(items, "anyOf") : readChoices(schema, "oneOf");
-  const kind = fieldKind(type, choices);
-  return { name, required, choices, kind, schema, defaultValue: isOfKind(kind, value) ? value : undefined };
+  const { properties } = isObject(requestedSchema) ? requestedSchema : {};
+  return readProperties(requestedSchema).flatMap(({ name, required, shape, default: value }) => {
+    const schema = isObject(properties) ? properties[name] : undefined;
+    if (!isObject(schema)) return [];
+    const kind = fieldKind(shape);
+    const [{ values = [] }, titled] = kind === "many" ? [shape.items ?? ANYTHING, schema["items"]] : [shape, schema];
+    const choices = withTitles(values, titled);
+    return [{ name, required, choices, kind, schema, defaultValue: isOfKind(kind, value) ? value : undefined }];
+  });
 }
 
 function isOfKind(kind: Kind, value: unknown): value is ElicitValue {
@@ -64,22 +59,21 @@ function isOfKind(kind: Kind, value: unknown): value is ElicitValue {
   return typeof value === (kind === "boolean" ? "boolean" : "string");
 }
 
-function fieldKind(type: unknown, choices: readonly Choice[]): Kind {
-  if (type === "array") return "many";
-  if (type === "number" || type === "integer" || type === "boolean") return type;
-  return choices.length > 0 ? "one" : "text";
+function fieldKind({ types, values = [] }: ValueShape): Kind {
+  if (types.has("array")) return "many";
+  const [type, ...others] = types;
+  if (others.length === 0 && (type === "number" || type === "integer" || type === "boolean")) return type;
+  return values.length === 0 ? "text" : "one";
 }
 
-function readChoices(schema: Field["schema"], titled: "oneOf" | "anyOf"): Choice[] {
-  if (!Array.isArray(schema[titled])) {
-    const names = listOf(schema["enumNames"]);
-    return listOf(schema["enum"]).map((value, at) => ({ value: String(value), title: String(names[at] ?? value) }));
-  }
-  return listOf(schema[titled]).flatMap((choice) => {
-    if (!isObject(choice) || typeof choice["const"] !== "string") return [];
-    const { const: value, title } = choice;
-    return [{ value, title: typeof title === "string" ? title : value }];
-  });
+/** The choices with their titles, which stand beside the values, or in a list beside that of the values. */
+function withTitles(values: readonly unknown[], schema: unknown): Choice[] {
+  const { oneOf, anyOf = oneOf, enum: all, enumNames } = isObject(schema) ? schema : {};
+  const titled = withKey<{ readonly const?: unknown; readonly title: string }>(anyOf, "title");
+  const titles = new Map<unknown, unknown>(titled.map((one) => [one.const, one.title]));
+  const names: readonly unknown[] = Array.isArray(enumNames) ? enumNames : [];
+  for (const [at, value] of (Array.isArray(all) ? all : []).entries()) titles.set(value, names[at]);
+  return values.map((value) => ({ value: String(value), title: String(titles.get(value) ?? value) }));
 }
 
 /** Describes in a few words what may be typed. */
