@@ -21,7 +21,7 @@ export function startVersion(): number {
 const MAX_VIEWS = 1_000;
 /** Of all lists of all callers. Above this, the lists of all other callers are forgotten, and read again when needed. */
 const MAX_ITEMS = 1_000_000;
-/** Of one list. What follows is not read, and so is unknown. */
+/** Of one list. What follows is not remembered, and so is unknown. */
 const MAX_LIST_ITEMS = 100_000;
 const MAX_LIST_LENGTH = 128 * 1024 * 1024;
 /** Of all callers, which may invent names. Above this, everything is forgotten. */
@@ -181,6 +181,7 @@ export class Catalogue {
     for (const item of items) {
       const name = isObject(item) ? item[key] : undefined;
       if (!isObject(item) || typeof name !== "string" || definitions.get(name) === item) continue;
+      if (definitions.size >= MAX_LIST_ITEMS && !definitions.has(name)) continue;
       definitions.set(name, item);
       this.#learned += 1;
       isChanged = true;
@@ -215,7 +216,8 @@ export class Catalogue {
     list.definitions.clear();
     this.version += 1;
     for (const { [field]: items } of pages) if (Array.isArray(items)) this.#learn(list, kind, items);
-    if (this.#learned > MAX_ITEMS) this.#forgetOthers(list, kind, context.caller);
+    const isCurrent = this.#fresh(kind, context.caller) === list;
+    if (isCurrent && this.#learned > MAX_ITEMS) this.#forgetOthers(list, kind, context.caller);
   }
 }
 

@@ -7,6 +7,7 @@ import { connect } from "../../client/connect.ts";
 import type { Result } from "../../core/handler.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
+import { filter } from "../transforms/filter.ts";
 import { validName } from "./names.ts";
 
 const namesOf = (result: Result, field = "tools"): string[] =>
@@ -92,6 +93,25 @@ describe("a single upstream", () => {
     await expect(alone.call("tools/call", { name: "search" })).rejects.toThrow("it is called notes_search here");
     expect(textOf(await alone.call("tools/call", { name: "notes_search" }))).toBe("it: search");
     expect(upstream.requests.map(({ method }) => method)).not.toContain("prompts/get");
+  });
+
+  it("does not accept the own name of an item that was added just now, in any method", async () => {
+    const names = ["search"];
+    const upstream = scriptedServer({
+      "tools/list": () => toolList(...names),
+      "tools/call": answerAs("it"),
+      "tools/explain": answerAs("it"),
+    });
+    const options = { onWarning: () => undefined };
+    const hidden = filter({ tools: { exclude: [validName("c.d")] } });
+    const caller = fakeClient(chain(hidden).to(upstream, options));
+    expect(textOf(await caller.call("tools/call", { name: "z.z" }))).toBe("it: z.z");
+    names.push("c.d");
+    for (const method of ["tools/call", "tools/explain"]) {
+      for (const name of ["c.d", validName("c.d")]) {
+        await expect(caller.call(method, { name })).rejects.toMatchObject({ kind: "tool_not_found" });
+      }
+    }
   });
 
   it("lets the upstream not say that it is another one, or that its items have other names", async () => {

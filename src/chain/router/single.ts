@@ -48,7 +48,7 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
   const run: ItemHandler = (request, context) => {
     const listed = LISTS_BY_METHOD.get(request.method)?.kind;
     if (isNamedKind(listed)) return list(listed, request, context);
-    const named = NAMED_METHODS.has(request.method) ? namedIn(request) : undefined;
+    const named = namedIn(request);
     return named !== undefined && isNamedKind(named.kind)
       ? sendNamed(named.kind, named.name, request, context)
       : send(request, context);
@@ -73,8 +73,6 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
   run.items = items;
   return run;
 }
-
-const NAMED_METHODS: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "completion/complete"]);
 
 function isNamedKind(kind: ItemKind | undefined): kind is NamedKind {
   return kind === "tools" || kind === "prompts";
@@ -130,12 +128,15 @@ class SingleNames {
 
   /** Whether the upstream has an item with this name of its own. True if it does not say. */
   async hasItem(kind: NamedKind, name: string, context: Context): Promise<boolean> {
+    if (this.#naming.shownNames.shown(kind, this.#upstream, name) !== undefined) return true;
     const background = backgroundContext(context, context.signal);
-    const find = this.#catalogue.find(kind, name, background, this.#read);
-    return find.then(
-      (definition) => definition !== undefined,
-      () => true,
-    );
+    try {
+      // It may be new, and rules know only the name under which it will be shown.
+      await this.#catalogue.refresh(kind, background, this.#read);
+      return (await this.#catalogue.find(kind, name, background, this.#read)) !== undefined;
+    } catch {
+      return true;
+    }
   }
 
   /** A page of the list as callers see it. */

@@ -121,6 +121,19 @@ it("removes the values from tool errors, and passes other errors on as they are"
   await expect(call("tools/call", { name: "a", other: true })).rejects.toBe(failure);
 });
 
+it("does not take the blame for the error of a server that quotes a value", async () => {
+  const server = async (): Promise<Result> => {
+    throw new Error(`no such key: ${KEY}`);
+  };
+  const gateway = chain(inject({ tools: { "*": { arguments: { apiKey: KEY } } } })).to(server);
+  const error: unknown = await fakeClient(gateway)
+    .call("tools/call", { name: "a" })
+    .catch((thrown: unknown) => thrown);
+  expect(String(error)).toContain("no such key");
+  expect(String(error)).not.toContain(KEY);
+  expect(String(error)).not.toContain("middleware");
+});
+
 it("removes the values from the errors of tasks", async () => {
   const failed: Result = { status: "failed", error: { code: -32000, message: `bad key ${KEY}` } };
   const unhappy: Result = { status: "completed", result: { isError: true, content: [{ type: "text", text: KEY }] } };

@@ -4,9 +4,11 @@
 
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import { mapOf, ofTools, record, refine, stringMap, type Field, type OptionsOf } from "../../core/fields.ts";
 import { hiderOf, matchesGlob } from "../../core/text.ts";
-import { isObject } from "../../core/values.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { Redactor } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import type { Item } from "../item.ts";
@@ -74,7 +76,10 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
   const values = stringsIn([forAll, ...rules.map((rule) => [rule.arguments, rule.headers])]);
   const redactor = new Redactor([], hiderOf(values), undefined);
   const rethrow = (error: unknown): never => {
-    throw redactor.error(error);
+    const hidden = redactor.error(error);
+    const isKnown = hidden === error || hidden instanceof McpError || hidden instanceof ConnectionError;
+    // A changed copy of any other error would seem to be one of this middleware.
+    throw isKnown ? hidden : McpError.of("internal_error", errorMessage(hidden));
   };
   // The error of a call that became a task.
   const task = async (request: Request, context: Context, next: Handler): Promise<Result> => {

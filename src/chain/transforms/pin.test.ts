@@ -348,3 +348,20 @@ it("takes the name of the only server of a gateway from the config, but its item
   await single.call("server/discover");
   expect(pins.find("notes", "server", "instructions")).toBeUndefined();
 });
+
+it("holds a definition that one caller gets, also after another has listed the approved one", async () => {
+  const descriptions = new Map([["ada", "Safe"]]);
+  const handler: Handler = async ({ method }, { caller }) => {
+    if (method === "tools/call") return textResult("done");
+    return { tools: [{ name: "a", description: descriptions.get(caller.principal ?? "") ?? "Safe" }] };
+  };
+  const gateway = chain(pin({ file })).to(handler);
+  const [ada, eve] = ["ada", "eve"].map((principal) => fakeClient(gateway, { caller: { principal, key: principal } }));
+  if (ada === undefined || eve === undefined) throw new Error("There are two callers");
+  await ada.call("tools/list");
+  descriptions.set("eve", "Other");
+  expect((await eve.call("tools/list"))["tools"]).toEqual([]);
+  await ada.call("tools/list");
+  expect(await ada.call("tools/call", { name: "a" })).toEqual(textResult("done"));
+  await expect(eve.call("tools/call", { name: "a" })).rejects.toMatchObject({ kind: "access_denied" });
+});

@@ -144,10 +144,7 @@ class Pinner {
     const kind = item.kind as ListedKind;
     if (item.definition === undefined) return this.#missing(kind, context, next).then(() => undefined);
     const listed = this.#itemOf(kind, item.name, item.definition);
-    const isUsable = (pins: Pins): boolean => {
-      const { approved, held } = pinOf(pins, listed);
-      return approved !== undefined && held === undefined;
-    };
+    const isUsable = (pins: Pins): boolean => isApproved(pins, listed) && pinOf(pins, listed).held === undefined;
     const { isCompared } = listed;
     if (isCompared && this.#pins !== undefined && isUsable(this.#pins)) return item;
     return this.#refreshed(kind, isCompared, context, next).then((pins) => (isUsable(pins) ? item : undefined));

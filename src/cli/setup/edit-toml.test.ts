@@ -47,6 +47,13 @@ describe("a table", () => {
     expect(edited).toBe(`${BEFORE}\n${TABLE}${AFTER}`);
   });
 
+  it("ends with a long string whose last line looks like a comment, and has no table in a string or an array", () => {
+    const old = '[mcp_servers.catenary]\nnote = """\n[a]\n# end"""\nlist = [\n[1],\n[2]\n]\n';
+    expect(editToml(`${BEFORE}${old}${AFTER}`, PATH, undefined)).toBe(BEFORE + AFTER);
+    const last = '[mcp_servers.catenary]\nnote = """\n[a]\n# end"""\n# about the next\n';
+    expect(editToml(`${BEFORE}${last}${AFTER}`, PATH, undefined)).toBe(`${BEFORE}# about the next\n${AFTER}`);
+  });
+
   it("is removed, and the rest is as it was", () => {
     const all = `${BEFORE}\n${TABLE}${AFTER}`;
     expect(editToml(all, PATH, undefined)).toBe(BEFORE + AFTER);

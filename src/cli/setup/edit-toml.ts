@@ -40,14 +40,16 @@ interface Table {
 
 function findTables(text: string): Table[] {
   const tables: Table[] = [];
-  const brackets = Array.from(text.matchAll(/(?<![^\n])[ \t]*\[/g), ({ index }) => index);
+  const headers = text.matchAll(/(?<![^\n])[ \t]*\[[^\n]*\][ \t]*(?:#.*)?(?=\r?\n|$)/g);
   let start = 0;
-  for (const at of [...brackets, text.length]) {
+  for (const at of [...Array.from(headers, ({ index }) => index), text.length]) {
     const part = text.slice(start, at);
-    // A bracket in a string or an array of several lines begins no table: the part before it is not complete.
+    // What looks like a header in a string or an array of several lines is none: the part before it is not complete.
     if (!isToml(part)) continue;
     const lines = part.split(/(?<=\n)/);
-    const last = lines.findLastIndex((line) => !/^\s*(?:#.*)?\s*$/.test(line));
+    let last = lines.findLastIndex((line) => !/^\s*(?:#.*)?\s*$/.test(line));
+    // The last line of a long string may look like a comment.
+    while (!isToml(lines.slice(0, last + 1).join(""))) last += 1;
     const end = start + lines.slice(0, last + 1).join("").length;
     tables.push({ keys: headerKeys(lines[0] ?? ""), start, end });
     start = at;

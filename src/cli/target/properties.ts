@@ -52,7 +52,8 @@ export function promptProperties(prompt: Prompt): Property[] {
 export function readProperties(schema: unknown): Property[] {
   const reader = new SchemaReader(schema);
   const { properties, required } = reader.members(schema);
-  return [...new Set([...properties.keys(), ...required])].map((name) => {
+  const requiredNames = new Set(required);
+  return [...new Set([...properties.keys(), ...requiredNames])].map((name) => {
     const [first, ...others] = properties.get(name) ?? [];
     // If several parts of the schema declare the property, any of the declarations may apply.
     const written = others.length > 0 ? { anyOf: [first, ...others] } : first;
@@ -60,7 +61,7 @@ export function readProperties(schema: unknown): Property[] {
     const all = conjunction(written, schema);
     const description = all.map((one) => one["description"]).find((text) => typeof text === "string");
     const value = all.map((one) => one["default"]).find((one) => one !== undefined);
-    const isRequired = required.includes(name);
+    const isRequired = requiredNames.has(name);
     return { name, required: isRequired, shape: reader.shape(written), ...defined({ description, default: value }) };
   });
 }

@@ -70,7 +70,7 @@ export interface TableOptions {
   readonly indent?: number;
   /** Lines are cut to this width; default: unlimited. */
   readonly width?: number | undefined;
-  /** Columns are not padded beyond this width, so that a long name does not push others off the screen. Default: 32. */
+  /** Columns are not padded beyond this width, so that a long name does not push others off the screen. Default: 48. */
   readonly maxColumn?: number;
 }
 
