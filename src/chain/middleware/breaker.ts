@@ -4,7 +4,7 @@
 
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Middleware } from "../../core/handler.ts";
+import type { Middleware } from "../../core/handler.ts";
 import { boolean, choice, count, ms, type OptionsOf } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
@@ -66,7 +66,8 @@ function createBreaker({
     if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);
     if (byTool && method !== "tools/call") return next(request, context);
     // An upstream that is not behind a gateway has no name.
-    const keys = byTool ? [String(params["name"])] : ["", ...upstreamsOf(context)];
+    const upstreams = context.item instanceof Item ? context.item.upstreams : [];
+    const keys = byTool ? [String(params["name"])] : ["", ...upstreams];
     let tested = NONE;
     if (circuits.size > 0) {
       const now = performance.now();
@@ -90,11 +91,6 @@ function createBreaker({
       },
     );
   });
-}
-
-/** The upstream that has what a request names, and those behind it if it is a gateway. */
-function upstreamsOf({ item }: Context): readonly string[] {
-  return item instanceof Item ? item.upstreams : [];
 }
 
 type Outcome = "worked" | "failed" | "unclear";

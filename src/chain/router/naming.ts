@@ -68,6 +68,7 @@ export function createNaming(
   names: readonly string[],
   options: NamingOptions & { readonly shownNames?: ShownNames | undefined },
 ): Naming {
+  const warn: Naming["onWarning"] = (upstream, message) => process.emitWarning(`${upstream}: ${message}`);
   const { onWarning = warn, shownNames = new ShownNames() } = options;
   const own = new Map(Object.entries(options.upstreams ?? {}));
   for (const name of names) {
@@ -77,10 +78,6 @@ export function createNaming(
   }
   const labels = createLabels(names, (name) => own.get(name)?.prefix);
   return { shownNames, onWarning, labels: new Map(names.map((name, index) => [name, labels[index] as Label])) };
-}
-
-function warn(upstream: string, message: string): void {
-  process.emitWarning(`${upstream}: ${message}`);
 }
 
 /** Throws a TypeError if an upstream does not exist, or two have the same prefix. `known`: the names of the upstreams. */

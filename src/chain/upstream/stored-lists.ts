@@ -412,9 +412,8 @@ function isStoredLists(content: unknown): content is StoredLists {
   const { discovered, lists } = content;
   const { resultType, capabilities = {} } = discovered;
   if (resultType !== "complete" || !isObject(capabilities)) return false;
-  return Object.values(LISTS).every(({ method }) => lists[method] === undefined || isListOfObjects(lists[method]));
-}
-
-function isListOfObjects(list: unknown): boolean {
-  return Array.isArray(list) && list.every((item) => isObject(item));
+  return Object.values(LISTS).every(({ method }) => {
+    const { [method]: list = [] } = lists;
+    return Array.isArray(list) && list.every((item) => isObject(item));
+  });
 }

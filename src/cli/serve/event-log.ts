@@ -57,7 +57,9 @@ export class EventLog {
     const { upstream, stream } = entry;
     const name = sourceOf(entry);
     const shown = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
-    const prefix = this.#hasTimes ? `${isTerminal(process.stderr) ? paint("dim", localTime()) : time} ` : "";
+    const prefix = this.#hasTimes
+      ? `${isTerminal(process.stderr) ? paint("dim", new Date().toTimeString().slice(0, 8)) : time} `
+      : "";
     writeLines(`${prefix}${shown} ${colored(hintFor(process.stderr, entry.message))}\n`);
   }
 
@@ -115,8 +117,4 @@ export function formatEntry(entry: LogEntry): string {
 /** The upstream, with a colon before what it has written itself. */
 function sourceOf({ upstream, stream }: Pick<LogEntry, "upstream" | "stream">): string {
   return upstream === undefined ? "catenary:" : `${oneLine(upstream)}${stream === undefined ? "" : ":"}`;
-}
-
-function localTime(): string {
-  return new Date().toTimeString().slice(0, 8);
 }

@@ -94,17 +94,14 @@ export function countServers(sources: readonly ClientSource[]): number {
 
 function foundServers(sources: readonly ClientSource[], program: string): string {
   if (sources.length === 0) {
-    return `No MCP servers were found in the files of clients on this machine (${clientTitles()}).\nHow to add one: ${program} add NAME COMMAND...`;
+    const clients = CLIENTS.map(({ title }) => title).join(", ");
+    return `No MCP servers were found in the files of clients on this machine (${clients}).\nHow to add one: ${program} add NAME COMMAND...`;
   }
   const parts = sources.map(({ title, path, entries }) => {
     const lines = entries.map(([name, entry]) => `  ${oneLine(name)}: ${describeEntry(entry)}`);
     return [`${title} (${shortPath(path)})`, ...lines].join("\n");
   });
   return `Servers in the files of clients on this machine:\n\n${parts.join("\n\n")}\n\nTo add them all to this gateway, the user runs: ${program} import\nThen this gateway must be started again.`;
-}
-
-function clientTitles(): string {
-  return CLIENTS.map(({ title }) => title).join(", ");
 }
 
 /** Words of runners before the package or script that they run. */

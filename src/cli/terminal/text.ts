@@ -16,19 +16,14 @@ export function oneLine(text: string): string {
 
 /** Sanitizes JSON text. The result is still JSON with the same value. */
 export function sanitizeJson(json: string): string {
-  return json.replace(UNSAFE, (found) =>
-    Array.from({ length: found.length }, (_, at) => jsonEscape(found.charCodeAt(at))).join(""),
-  );
+  const escape = (unit: number): string => `\\u${unit.toString(16).padStart(4, "0")}`;
+  return json.replace(UNSAFE, (found) => Array.from(found.split(""), (unit) => escape(unit.charCodeAt(0))).join(""));
 }
 
 function escaped(found: string): string {
   const code = found.codePointAt(0) ?? 0;
   if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
   return `\\u{${code.toString(16)}}`;
-}
-
-function jsonEscape(unit: number): string {
-  return `\\u${unit.toString(16).padStart(4, "0")}`;
 }
 
 const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
