@@ -41,7 +41,7 @@ export async function* walkPages(
       return;
     }
     if (Array.isArray(found)) items += found.length;
-    if (limits.length !== Infinity) length += jsonLength(page);
+    if (limits.length !== Infinity) length += pageLength(page, field);
     const problem =
       typeof next !== "string"
         ? "its `nextCursor` is not a string"
@@ -64,6 +64,17 @@ export async function* walkPages(
     cursor = next as string;
     cursors.add(cursor);
   }
+}
+
+/** By the array of items: a server in this process lists the same one until it changes. */
+const knownLengths = new WeakMap<object, number>();
+
+function pageLength(page: Result, field: string): number {
+  const { [field]: items, ...rest } = page;
+  if (!Array.isArray(items)) return jsonLength(rest);
+  let length = knownLengths.get(items);
+  if (length === undefined) knownLengths.set(items, (length = jsonLength(items)));
+  return length + jsonLength(rest);
 }
 
 /** Yields the pages of the list of tools, as far as the limits allow. */

@@ -81,13 +81,20 @@ describe("the list of tools", () => {
     expect((await caller.callError("tools/list", { cursor: "forged" })).kind).toBe("invalid_params");
   });
 
-  it("is one frozen object until something changes", async () => {
-    const server = createServer(info).tool("a", {}, () => "a");
-    const first = await fakeClient(server).call("tools/list");
-    expect(await fakeClient(server).call("tools/list")).toBe(first);
-    expect(Object.isFrozen(first)).toBe(true);
-    server.tool("b", {}, () => "b");
-    expect((await fakeClient(server).call("tools/list"))["tools"]).toHaveLength(2);
+  it("has pages that are one frozen object each until something changes", async () => {
+    const server = createServer({ ...info, pageSize: 1 });
+    for (const name of ["a", "b", "c"]) server.tool(name, {}, () => name);
+    const readPages = async (): Promise<readonly object[]> => {
+      const first = await fakeClient(server).call("tools/list");
+      const second = await fakeClient(server).call("tools/list", { cursor: first["nextCursor"] });
+      return [first, second, await fakeClient(server).call("tools/list", { cursor: second["nextCursor"] })];
+    };
+    const before = await readPages();
+    for (const [at, page] of (await readPages()).entries()) expect(page).toBe(before[at]);
+    expect(before.every(Object.isFrozen)).toBe(true);
+    server.tool("d", {}, () => "d");
+    for (const [at, page] of (await readPages()).entries()) expect(page).not.toBe(before[at]);
+    expect((await readPages())[2]).toHaveProperty("nextCursor");
   });
 });
 

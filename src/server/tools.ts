@@ -221,7 +221,8 @@ export class Tools {
   readonly #results: ResultBuilder;
   readonly #inputs: InputRequiredCodec;
   readonly #loadTasks: () => Promise<Tasks>;
-  #firstPage: Result | undefined;
+  /** By cursor, until the list changes. A cursor of a kept page is there before its own page is. */
+  readonly #pages = new Map<unknown, Result | undefined>([[undefined, undefined]]);
   /** Whether there ever was a tool that not everybody sees. */
   #hasHidden = false;
 
@@ -235,7 +236,8 @@ export class Tools {
     this.#inputs = inputs;
     this.#loadTasks = loadTasks;
     this.entries = new OrderedMap(() => {
-      this.#firstPage = undefined;
+      this.#pages.clear();
+      this.#pages.set(undefined, undefined);
       onChange();
     });
   }
@@ -298,10 +300,21 @@ export class Tools {
   }
 
   list(request: Request, context: Context): Result {
-    const isKept = request.params["cursor"] === undefined && !this.#hasHidden;
-    const listed = (isKept ? this.#firstPage : undefined) ?? this.#list(request, context);
-    if (isKept) this.#firstPage = Object.freeze(listed);
+    const listed = this.#hasHidden ? this.#list(request, context) : this.#kept(request, context);
     return this.hasTaskTools && context.caller.style === "session" ? this.#withTaskSupport(listed) : listed;
+  }
+
+  /** A page is kept only for a cursor of ours: callers could invent others without end. */
+  #kept(request: Request, context: Context): Result {
+    const { cursor } = request.params;
+    const known = this.#pages.get(cursor);
+    if (known !== undefined) return known;
+    const page = this.#list(request, context);
+    if (!this.#pages.has(cursor)) return page;
+    this.#pages.set(cursor, Object.freeze(page));
+    const { nextCursor: next } = page;
+    if (next !== undefined && !this.#pages.has(next)) this.#pages.set(next, undefined);
+    return page;
   }
 
   #list(request: Request, context: Context): Result {

@@ -5,6 +5,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { type FakeClient, fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import { scriptedServer, pages, toolList } from "../../../test/support/handlers/scripted-server.ts";
+import { createServer } from "../../server/index.ts";
 import { createRouter } from "./router.ts";
 
 type Items = readonly Record<string, unknown>[];
@@ -55,6 +56,16 @@ describe("lists of many upstreams", () => {
       const { tools } = await fakeClient(createRouter({ a, b: scriptedServer({}) })).call("tools/list");
       expect(tools).toEqual([{ ...first, _meta: of("a") }]);
     }
+  });
+
+  it("are the same value as long as no page of an upstream changes", async () => {
+    const a = createServer({ name: "a", version: "1", pageSize: 2 });
+    for (const name of ["a1", "a2", "a3"]) a.tool(name, {}, () => name);
+    const caller = fakeClient(createRouter({ a, b: scriptedServer({ "tools/list": toolList("b") }) }));
+    const first = await caller.call("tools/list");
+    expect((await caller.call("tools/list"))["tools"]).toBe(first["tools"]);
+    a.removeTool("a3");
+    expect(namesOf(await caller.call("tools/list"))).toEqual(["a1", "a2", "b"]);
   });
 
   it("keep all fields of items, and add the upstream of each and its own name there", async () => {

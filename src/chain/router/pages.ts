@@ -86,15 +86,22 @@ export function listPart(listed: readonly unknown[], key: string): ListPart {
   return part;
 }
 
+/** By the first of the joined pages. */
+const knownJoins = new WeakMap<ListPart, ListPart & { readonly parts: readonly ListPart[] }>();
+
 /** An item may be listed again if it has moved to a later page meanwhile. */
 function joined(parts: readonly ListPart[]): ListPart {
-  const [only] = parts;
-  if (only !== undefined && parts.length === 1) return only;
+  const first = parts[0] as ListPart;
+  if (parts.length === 1) return first;
+  const known = knownJoins.get(first);
+  if (known !== undefined && isSameArray(known.parts, parts)) return known;
   const byKey = new Map<string, ListItem>();
   for (const { items, keys } of parts) {
     for (const [at, name] of keys.entries()) if (!byKey.has(name)) byKey.set(name, items[at] as ListItem);
   }
-  return { items: [...byKey.values()], keys: [...byKey.keys()] };
+  const whole = { items: [...byKey.values()], keys: [...byKey.keys()], parts };
+  knownJoins.set(first, whole);
+  return whole;
 }
 
 /**
