@@ -86,6 +86,7 @@ export class Driver {
 
   /** Runs a request whose item is known: that of its context. */
   runItem(request: Request, context: Context): Promise<Result> {
+    context.observer?.entered?.(context);
     return this.#first(request, context);
   }
 
@@ -105,7 +106,7 @@ export class Driver {
       const list = LISTS_BY_METHOD.get(method);
       if (list !== undefined) return this.#list(segment, list, request, context, inner);
       if (method === "subscriptions/listen") return inner(request, this.#watch(context));
-      const named = isEmpty ? undefined : namedIn(request);
+      const named = isEmpty && context.observer === undefined ? undefined : namedIn(request);
       if (named === undefined) return inner(request, context);
       const item = this.items.follow(segment, named.kind, named.name, context);
       if (item instanceof Promise) return item.then((found) => this.#enter(segment, found, request, context, inner));
@@ -116,6 +117,7 @@ export class Driver {
   #enter(segment: Segment, item: Item, request: Request, context: Context, inner: Handler): Promise<Result> {
     const passed = copyContext(context, { item });
     const callersItem = context.item;
+    if (segment.start === 0) context.observer?.entered?.(passed);
     const isOther = segment.start > 0 && callersItem instanceof Item && !isNamedIn(request, callersItem);
     if (!isOther) return inner(request, passed);
     return this.#checkOther(segment.start, callersItem, item, request, context).then(() => inner(request, passed));

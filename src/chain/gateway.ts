@@ -345,6 +345,7 @@ class StackVersion {
     this.#running.add(running);
     try {
       const own = this.select === undefined ? context : withPart(this.select, context);
+      if (own !== context) context.observer?.entered?.(own);
       if (!hasHeaders(request, own)) return await this.#driver.run(request, own);
       return await this.#driver.runItem(request, await checkHeaders(this.#driver, request, own));
     } finally {

@@ -42,6 +42,17 @@ it("a tool that is hidden outside of search() cannot be called with call-tool, a
   await expect(named("tidy")).rejects.toMatchObject({ kind: "tool_not_found" });
 });
 
+it("a hidden tool cannot be named in methods that the specification does not define", async () => {
+  const more = notes().method("tools/acme", ({ name }) => ({ name }));
+  const gateway = chain(filter({ tools: { exclude: ["more_erase"] } })).to({ notes: notes(), more });
+  const { call, callError } = fakeClient(gateway);
+  for (const name of ["more_erase", "erase"]) {
+    expect(await callError("tools/acme", { name })).toMatchObject({ kind: "tool_not_found" });
+  }
+  expect(await call("tools/acme", { name: "more_read" })).toMatchObject({ name: "read" });
+  await gateway.close();
+});
+
 it("a resource that a transform hides by its definition is left out of subscriptions", async () => {
   const gateway = chain(
     transform({ item: (item) => (item.definition?.["description"] === "secret" ? undefined : item) }),

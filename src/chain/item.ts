@@ -24,6 +24,7 @@ export class Item implements CalledItem {
   readonly ownNames: readonly string[];
   /** These names, and some with the name of the upstream as a prefix, for rules that hide an item by any of them. */
   readonly otherNames: readonly string[];
+  readonly isListed: boolean | undefined;
   readonly definition: ItemDefinition | undefined;
   /** Where a router sends requests that name it. Only that router reads it. */
   readonly route: unknown;
@@ -48,6 +49,7 @@ export class Item implements CalledItem {
     this.ownNames = fields.ownNames ?? NO_NAMES;
     this.otherNames = fields.otherNames ?? NO_NAMES;
     this.definition = fields.definition;
+    this.isListed = fields.isListed ?? (fields.definition === undefined ? undefined : true);
     this.route = fields.route;
     this.isKnown = fields.isKnown ?? false;
     this.inner = fields.inner;
@@ -104,12 +106,12 @@ export class Item implements CalledItem {
   /** The same item, now that its definition is known. */
   withDefinition(definition: ItemDefinition, validUntil = this.validUntil): Item {
     const origin = this.isKnown ? undefined : originOf(definition, this.name);
-    return changed(this, { ...origin, definition, isKnown: true, validUntil });
+    return changed(this, { ...origin, definition, isListed: true, isKnown: true, validUntil });
   }
 
   /** The same item, which is in no list. */
   withoutDefinition(): Item {
-    return this.definition === undefined ? this : changed(this, { definition: undefined });
+    return this.isListed === false ? this : changed(this, { definition: undefined, isListed: false });
   }
 
   withFailure(failure: Error): Item {

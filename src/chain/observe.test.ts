@@ -7,6 +7,7 @@ import type { Handler, Middleware } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { chain } from "./chain.ts";
+import { rename } from "./middleware/index.ts";
 import { observe, type CallReader, type ObservedCall, type Step } from "./observe.ts";
 
 const server = (tool: string): Server => createServer({ name: tool, version: "1" }).tool(tool, {}, () => tool);
@@ -42,8 +43,27 @@ it("observes a running gateway until it is stopped, and several readers at once"
   expect(first?.caller.info?.name).toBe("ada");
   expect(first?.sent?.params["name"]).toBe("search");
   expect(first?.bytes).toBe(JSON.stringify(first?.result).length);
+  expect(first?.requestBytes).toBe(JSON.stringify(first?.request.params).length);
+  expect(first?.item).toMatchObject({ kind: "tools", name: "search", ownName: "search", upstream: "notes" });
+  expect(calls.map(({ item }) => item?.isListed)).toEqual([true, true, undefined]);
   const ms = first?.ms;
   expect(first?.ms).toBe(ms);
+});
+
+it("knows of a running gateway what the caller sees: the item, and the part of the gateway", async () => {
+  await using gateway = chain(rename({ tools: { search: "find" } })).to(
+    { notes: server("search") },
+    { select: () => ({ key: "part", handlerOf: (_name, handler) => handler }) },
+  );
+  const seen: unknown[] = [];
+  gateway.observe({ end: ({ item, caller: { part } }) => void seen.push([item?.name, item?.ownName, part]) });
+  const { context } = fakeContext();
+  await gateway(callRequest("find"), context);
+  await gateway({ method: "tools/list", params: {} }, context);
+  expect(seen).toEqual([
+    ["find", "search", "part"],
+    [undefined, undefined, "part"],
+  ]);
 });
 
 it("says how a call ended", async () => {

@@ -78,6 +78,8 @@ export class ObservedCall<State = unknown> implements Observer {
   state!: State;
   readonly recorder: Recorder | undefined;
   readonly #reader: CallReader;
+  /** What a gateway inside of this place knows. */
+  #entered: Context | undefined = undefined;
   #ms: number | undefined = undefined;
   #forgetCancel: (() => void) | undefined = undefined;
 
@@ -90,13 +92,14 @@ export class ObservedCall<State = unknown> implements Observer {
     this.recorder = outer ?? (reader.steps === true ? new Recorder() : undefined);
   }
 
+  /** With the part of the gateway that it sees, if there are parts. */
   get caller(): Caller {
-    return this.context.caller;
+    return (this.#entered ?? this.context).caller;
   }
 
-  /** The item that the request names. Undefined if it is not known at this place. */
+  /** The item that the request names, as the caller sees it. Undefined if it names none. */
   get item(): CalledItem | undefined {
-    return this.context.item;
+    return this.context.item ?? this.#entered?.item;
   }
 
   /** The tool, the prompt or the URI. A URI is without its query and user info, which may be secret. */
@@ -138,6 +141,11 @@ export class ObservedCall<State = unknown> implements Observer {
     return this.result === undefined ? 0 : Buffer.byteLength(jsonOf(this.result));
   }
 
+  /** The length of the params of the request as JSON. */
+  get requestBytes(): number {
+    return Buffer.byteLength(jsonOf(this.request.params));
+  }
+
   /** What the middleware and upstreams that follow got and returned. Empty unless a reader wants steps. */
   get steps(): readonly Step[] {
     return this.recorder?.steps ?? [];
@@ -147,6 +155,12 @@ export class ObservedCall<State = unknown> implements Observer {
     this.upstream = upstream;
     this.sent = request;
     this.context.observer?.routed(upstream, request);
+  }
+
+  entered(context: Context): void {
+    // A middleware may name another item later.
+    if (this.#entered?.item === undefined) this.#entered = context;
+    this.context.observer?.entered?.(context);
   }
 
   /** Passes the request, or the one that takes its place, on to `next`. */

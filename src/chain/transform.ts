@@ -2,7 +2,7 @@
 // one what happens to requests. This is the model of the Python library mcp-chain (docs/reference/mcp-chain.md). Also turns an
 // object with `getMetadata` and `handleRequest` into a handler.
 
-import type { Caller, Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
+import type { CalledItem, Caller, Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
 import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { methodNotFound } from "../protocol/errors.ts";
@@ -44,6 +44,8 @@ export interface TransformedItem {
   readonly upstream: string | undefined;
   /** Its name at the upstream. */
   readonly ownName: string;
+  /** What the definition of a tool says about calls of it. */
+  readonly facts?: CalledItem["facts"];
 }
 
 /** Options of `transform()`. Each may be left out, or be null: then nothing is changed. */
@@ -141,9 +143,9 @@ function itemTransform(change: ChangeItem): Transform {
     dependsOnCaller: change.length !== 1,
     isLive: change.length !== 1,
     item: (item, { caller }) => {
-      const { name, definition, upstream, ownName } = item;
+      const { name, definition, upstream, ownName, facts } = item;
       const kind = item.kind as ListKind;
-      const given: TransformedItem = { kind, name, definition, upstream, ownName };
+      const given: TransformedItem = { kind, name, definition, upstream, ownName, facts };
       const changed: unknown = change(given, { caller });
       if (changed === undefined || changed === null) return undefined;
       if (changed === given) return item;

@@ -93,6 +93,8 @@ export interface Observer {
    * as `team.notes`.
    */
   routed(upstream: string | undefined, request: Request): void;
+  /** A gateway knows more about the request: its item, and which part of the gateway the caller sees. */
+  entered?(context: Context): void;
   /** Records what each middleware and each upstream gets and returns. Undefined unless a reader wants that. */
   readonly recorder?: StepRecorder | undefined;
 }
@@ -118,7 +120,9 @@ export interface CalledItem {
   readonly ownName: string;
   /** The name of its upstream. Undefined if the gateway has only one without a name, or does not know it. */
   readonly upstream: string | undefined;
-  /** As it is listed at this place of the chain. Undefined if it is in no list, or no list was read so far. */
+  /** Whether it is listed at this place of the chain. An item that is not can still be called. Undefined if not known. */
+  readonly isListed: boolean | undefined;
+  /** As it is listed. Undefined if it is in no list, or no list was read so far. */
   readonly definition: { readonly [field: string]: unknown } | undefined;
   /** What the definition of a tool says about calls of it. Undefined if there is no definition. */
   readonly facts:

@@ -216,6 +216,27 @@ describe("other methods", () => {
     );
   });
 
+  it("that name an item go to its upstream, with its name there", async () => {
+    const vendor = (who: string) => {
+      const answer = ({ name, uri }: { readonly [param: string]: unknown }) => ({ who, name: name ?? uri });
+      const resources = { resources: [{ uri: "x:///1", name: "1" }] };
+      return scriptedServer({
+        "tools/list": toolList("same", who),
+        "resources/list": resources,
+        "tools/acme": answer,
+        "resources/acme": answer,
+      });
+    };
+    const caller = fakeClient(createRouter({ a: vendor("a"), b: vendor("b") }));
+    const call = (name: string) => caller.call("tools/acme", { name });
+    expect(await call("b_same")).toMatchObject({ who: "b", name: "same" });
+    expect(await call("b")).toMatchObject({ who: "b", name: "b" });
+    expect(await caller.callError("tools/acme", { name: "same" })).toMatchObject({ kind: "invalid_params" });
+    expect(await caller.callError("tools/acme", { name: "none" })).toMatchObject({ kind: "tool_not_found" });
+    expect(await caller.call("resources/acme", { uri: "b.x:///1" })).toMatchObject({ who: "b", name: "x:///1" });
+    expect(await caller.call("tools/acme", {})).toMatchObject({ who: "a" });
+  });
+
   it("set the level of every upstream that logs", async () => {
     const a = scriptedServer({ "logging/setLevel": {} }, { logging: {} });
     const b = scriptedServer({ "logging/setLevel": {} });

@@ -18,7 +18,7 @@ import type { View } from "./view.ts";
 /** Calls a tool or gets a prompt. A request or result that needs no change is not copied. */
 export async function call(request: Request, context: Context, view: View): Promise<Result> {
   const { method, params } = request;
-  const kind: NamedKind = method === "tools/call" ? "tools" : "prompts";
+  const kind: NamedKind = method.startsWith("tools/") ? "tools" : "prompts";
   const requested = params["name"] as string;
   const index = view.indexes[kind];
   const known = routeOf(context.item, requested, view) ?? (index.isStale ? undefined : index.names.route(requested));

@@ -11,10 +11,10 @@ import type { View } from "./view.ts";
 /** What a name leads to, for `context.item`. Lists the upstreams if necessary, as a request with the name would. */
 export function findItem(kind: ItemKind, name: string, context: Context, view: View): Item | Promise<Item> {
   // Only a name in the lists leads to the same item until they change.
-  const item = (route: Route, validUntil = 0): Item | Promise<Item> => {
+  const item = (route: Route, isListed?: boolean, validUntil = 0): Item | Promise<Item> => {
     const { name: upstream, handler } = view.at(route);
     const found: ViewRoute = { view, route };
-    return itemAt(upstream, handler, kind, name, route.name, context, { route: found, validUntil });
+    return itemAt(upstream, handler, kind, name, route.name, context, { route: found, isListed, validUntil });
   };
   const unknown = (): Item => new Item({ kind, name });
   if (kind === "tasks") {
@@ -23,9 +23,12 @@ export function findItem(kind: ItemKind, name: string, context: Context, view: V
   }
   const index = view.indexes[kind];
   const known = index.isStale ? undefined : index.names.route(name);
-  if (known !== undefined) return item(known, Infinity);
+  if (known !== undefined) return item(known, true, Infinity);
   const find = async (): Promise<Item> => {
-    if (kind === "tools" || kind === "prompts") return item(await routeFor(kind, name, context, view));
+    if (kind === "tools" || kind === "prompts") {
+      const route = await routeFor(kind, name, context, view);
+      return item(route, index.names.route(name) !== undefined);
+    }
     if (kind === "templates") return item(await templateRoute(name, context, view));
     const [route] = (await routesFor(name, context, view)).routes;
     return route === undefined ? unknown() : item(route);
@@ -45,7 +48,7 @@ export function itemAt(
   name: string,
   ownName: string,
   context: Context,
-  more?: { readonly route: unknown; readonly validUntil: number },
+  more?: Pick<Item, "validUntil"> & Partial<Pick<Item, "route" | "isListed">>,
 ): Item | Promise<Item> {
   const create = (inner: Item | undefined): Item => {
     const ownNames = [ownName, ...(inner?.ownNames ?? [])];

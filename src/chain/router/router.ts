@@ -12,6 +12,7 @@ import { checkParams } from "../../protocol/params.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import { Item, type ItemSource } from "../item.ts";
 import type { ItemHandler } from "../layer.ts";
+import { namedIn } from "../named-items.ts";
 import { asPrivate } from "../result-items.ts";
 import { unknownTask } from "./addresses.ts";
 import { call, send } from "./calls.ts";
@@ -72,7 +73,7 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
   const run: ItemHandler = async (request, context) => {
     checkParams(request.method, request.params);
     const part = options.select?.(context.caller);
-    const handler = HANDLERS.get(request.method) ?? sendToFirst;
+    const handler = HANDLERS.get(request.method) ?? sendVendor;
     const result = handler(request, context, viewOf(context.caller, part), ours);
     return part === undefined ? result : result.then(asPrivate);
   };
@@ -173,14 +174,18 @@ async function setLevel(request: Request, context: Context, { upstreams }: View)
 }
 
 /**
- * Sends a request with a method that the router does not know to the first upstream that knows the method. A
- * notification has no answer, so it goes to all upstreams.
+ * Sends a request with a method that the specification does not define. If it names an item, it goes where that is, else
+ * to the first upstream that knows the method. A notification has no answer, so it goes to all upstreams.
  */
-async function sendToFirst(request: Request, context: Context, { upstreams }: View): Promise<Result> {
+async function sendVendor(request: Request, context: Context, view: View): Promise<Result> {
+  const { upstreams } = view;
   if (context.isNotification === true) {
     await Promise.allSettled(upstreams.map(({ upstream }) => send(upstream, request, context)));
     return {};
   }
+  const named = namedIn(request);
+  if (named !== undefined)
+    return named.kind === "resources" ? read(request, context, view) : call(request, context, view);
   let failure: Error | undefined;
   for (const { upstream } of upstreams) {
     try {

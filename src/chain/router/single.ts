@@ -22,7 +22,7 @@ import type { NamedKind } from "./shown-names.ts";
 const CHANGED = /-[0-9a-z]{7}$/;
 
 /** For a name that may lead elsewhere after the next list. */
-const UNSURE = { route: undefined, validUntil: 0 } as const;
+const UNSURE = { validUntil: 0 } as const;
 
 /** `naming` is a function if it must be read from disk. */
 export function singleUpstream(name: string, handler: Handler, naming: Naming | (() => Promise<Naming>)): ItemHandler {
