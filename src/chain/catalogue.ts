@@ -1,10 +1,10 @@
 // The catalogue: what callers see at one place of a chain, for each view one value: the definitions in its lists, and the
 // items that names have led to. It is fed by the lists that callers get, or read for them when a name is unknown, and
 // dropped when a list has changed. Callers may see different tools under the same name, so nothing that was learned from
-// the list of one caller is used for another.
+// the list of one caller is used for another. What transforms make of a list is kept here too, so that it is made once.
 
 import { abortable } from "../core/async.ts";
-import { BoundedMap } from "../core/collections.ts";
+import { BoundedMap, isSameArray } from "../core/collections.ts";
 import type { Caller, Context, Handler, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { LISTS, type ListKind } from "../protocol/lists.ts";
@@ -52,6 +52,14 @@ export interface FollowedNames {
   readonly items: Map<ItemKind, Map<string, Item>>;
 }
 
+/** A page of a list, and what transforms have made of it. A server may change its array, or use it for several lists. */
+interface TransformedPage {
+  readonly kind: ListKind;
+  readonly isFirst: boolean;
+  readonly before: readonly unknown[];
+  readonly after: readonly unknown[];
+}
+
 interface CatalogueView {
   readonly lists: Partial<Record<ListKind, KnownList>>;
   followed: FollowedNames;
@@ -60,6 +68,17 @@ interface CatalogueView {
 export class Catalogue {
   /** Another number when something was learned or forgotten. */
   version: number = startVersion();
+  /** For transforms that do the same for all callers: definitions by those they were made of; null if they are hidden. */
+  readonly transformed: Readonly<Record<ListKind, WeakMap<ItemDefinition, ItemDefinition | null>>> = {
+    tools: new WeakMap(),
+    prompts: new WeakMap(),
+    resources: new WeakMap(),
+    templates: new WeakMap(),
+  };
+  /** By the arrays they were made of. */
+  readonly #pages = new WeakMap<object, TransformedPage>();
+  /** The names inside of a transform by those outside, by the list that was searched. */
+  readonly #searched = new WeakMap<object, { readonly version: number; readonly names: ReadonlyMap<string, string> }>();
   #views = new BoundedMap<string, CatalogueView>(MAX_VIEWS);
   /** How many items were learned, and how many names were followed, since all were forgotten. */
   #learned = 0;
@@ -102,14 +121,19 @@ export class Catalogue {
     return (this.#views.get(viewKey(caller))?.lists[kind]?.since ?? -Infinity) + MAX_AGE_MS;
   }
 
+  /** The same for a name that the list does not have, which may be added soon. */
+  unlistedUntil(): number {
+    return performance.now() + REREAD_MS;
+  }
+
   /** Remembers a page of a list that this caller gets. `isWhole`: whether it is the whole list. */
   learn(kind: ListKind, page: Result, caller: Caller, isWhole: boolean): void {
     const list = this.#fresh(kind, caller);
     const items: unknown = page[LISTS[kind].field];
     if (!Array.isArray(items)) return;
     this.#learn(list, kind, items);
-    if (isWhole && list.definitions.size !== items.length) {
-      // Something is no longer listed.
+    if (isWhole && !isSameArray([...list.definitions.values()], items)) {
+      // Something is no longer listed, or elsewhere in the list.
       list.definitions.clear();
       this.version += 1;
       this.#learn(list, kind, items);
@@ -132,6 +156,48 @@ export class Catalogue {
     const ofKind = items.get(item.kind);
     if (ofKind === undefined) items.set(item.kind, new Map([[item.name, item]]));
     else ofKind.set(item.name, item);
+  }
+
+  /** What transforms have made of this page, if it has not changed since. */
+  transformedPage(kind: ListKind, items: readonly unknown[], isFirst: boolean): readonly unknown[] | undefined {
+    const known = this.#pages.get(items);
+    const isSame = known?.kind === kind && known.isFirst === isFirst && isSameArray(known.before, items);
+    return isSame ? known.after : undefined;
+  }
+
+  keepPage(kind: ListKind, items: readonly unknown[], isFirst: boolean, after: readonly unknown[]): void {
+    this.#pages.set(items, { kind, isFirst, before: [...items], after });
+  }
+
+  /**
+   * The name inside of a transform of the item in a list that it shows under `name`. `ask` gives the item outside.
+   * `isForAll`: whether it does the same for all callers.
+   */
+  async innerName(
+    listed: ReadonlyMap<string, ItemDefinition>,
+    name: string,
+    isForAll: boolean,
+    ask: (innerName: string, definition: ItemDefinition) => Item | undefined | Promise<Item | undefined>,
+  ): Promise<string | undefined> {
+    const { version } = this;
+    const known = this.#searched.get(listed);
+    if (known?.version === version) {
+      const innerName = known.names.get(name);
+      const definition = innerName === undefined ? undefined : listed.get(innerName);
+      if (innerName !== undefined && definition !== undefined) {
+        const item = await ask(innerName, definition);
+        if (item?.name === name) return innerName;
+      }
+      if (isForAll) return undefined;
+    }
+    const names = new Map<string, string>();
+    for (const [innerName, definition] of listed) {
+      const asked = ask(innerName, definition);
+      const item = asked instanceof Promise ? await asked : asked;
+      if (item !== undefined && !names.has(item.name)) names.set(item.name, innerName);
+    }
+    this.#searched.set(listed, { version, names });
+    return names.get(name);
   }
 
   /** Reads the list of the caller again. A failure is ignored: what is known stays. */

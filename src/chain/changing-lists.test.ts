@@ -1,6 +1,6 @@
 // What was remembered of a list or a name is not used once it has changed, or for other callers.
 
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { answerAs, scriptedServer } from "../../test/support/handlers/scripted-server.ts";
 import { fakeContext } from "../../test/support/handlers/fake-client.ts";
 import type { Client } from "../client/client.ts";
@@ -47,6 +47,46 @@ it.each(["one upstream", "two upstreams"])("sees that %s has changed its array o
     await expect(client.callTool("late")).resolves.toMatchObject({ content: [{ text: "server: late" }] });
     tools.shift();
     expect(await toolNames(client)).toEqual(["late"]);
+  });
+});
+
+it("decides again about a tool that was in no list before", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const tools: ReturnType<typeof tool>[] = [tool("a")];
+  const server = scriptedServer({ "tools/list": () => ({ tools: [...tools] }), "tools/call": answerAs("server") });
+  const open = transform({ item: (item) => (item.definition?.["annotations"] === undefined ? item : undefined) });
+  await withClient(chain(open).to(server), async (client) => {
+    for (let time = 0; time < 2; time += 1) await client.callTool("late");
+    tools.push(tool("late", false));
+    vi.advanceTimersByTime(60_000);
+    await expect(client.callTool("late")).rejects.toMatchObject({ kind: "tool_not_found" });
+  });
+  tools.pop();
+  await withClient(chain(readOnly()).to(server), async (client) => {
+    for (let time = 0; time < 2; time += 1) {
+      await expect(client.callTool("late")).rejects.toMatchObject({ kind: "tool_not_found" });
+    }
+    tools.push(tool("late", true));
+    vi.advanceTimersByTime(60_000);
+    await client.callTool("late");
+  });
+});
+
+it("calls the first of two tools with one name, also after the list has another order", async () => {
+  let names = ["a", "b"];
+  const server = scriptedServer({
+    "tools/list": () => ({ tools: names.map((name) => tool(name)) }),
+    "tools/call": answerAs("server"),
+  });
+  const onlyZ = transform({ item: (item) => (item.kind === "tools" ? { ...item, name: "z" } : item) });
+  const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  onTestFinished(() => warned.mockRestore());
+  await withClient(chain(onlyZ).to(server), async (client) => {
+    for (names of [names, names.toReversed()]) {
+      expect(await toolNames(client)).toEqual(["z"]);
+      await expect(client.callTool("z")).resolves.toMatchObject({ content: [{ text: `server: ${names[0]}` }] });
+    }
   });
 });
 

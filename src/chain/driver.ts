@@ -13,7 +13,7 @@ import { Item, type ItemDefinition } from "./item.ts";
 import { addedBy, type ItemHandler, type Layer, type LayeredMiddleware, type Transform } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
 import { ItemFollower, whenKnown } from "./follow.ts";
-import { createSegments, keptList, type Segment } from "./segments.ts";
+import { createSegments, type Segment } from "./segments.ts";
 import { capabilityOf, isNamedIn, isNotFoundKind, namedIn, notFound, notFoundIn, withName } from "./named-items.ts";
 import { asPrivate, LISTS_BY_METHOD, mapResultUris, hasViewUri, mapViewUris, type KindOfList } from "./result-items.ts";
 
@@ -25,6 +25,7 @@ export function layered(name: string, layer: Layer): LayeredMiddleware {
   const acting = layer.middleware;
   middleware.layer = layer;
   if (acting?.close !== undefined) middleware.close = () => acting.close?.();
+  if (acting?.changed !== undefined) middleware.changed = () => acting.changed?.();
   if (acting?.metrics !== undefined) middleware.metrics = (upstreams) => acting.metrics?.(upstreams) ?? "";
   return Object.defineProperty(middleware, "name", { value: name });
 }
@@ -54,13 +55,13 @@ export class Driver {
   /** Whether callers may see other URIs than the upstreams. */
   readonly #changesUris: boolean;
 
-  /** `segments`: those of an earlier driver with the same entries, which remember what they have learned. */
-  constructor(
-    entries: readonly ChainEntry[],
-    base: ItemHandler,
-    segments: readonly [Segment, ...Segment[]] = createSegments(entries.map(layerOf)),
-  ) {
+  /** `kept`: the segments of an earlier driver with the same entries, which remember what they have learned. */
+  constructor(all: readonly ChainEntry[], base: ItemHandler, kept?: readonly [Segment, ...Segment[]]) {
+    const entries = all.flatMap(({ name, middleware }) =>
+      ((middleware as LayeredMiddleware).parts ?? [middleware]).map((part) => ({ name, middleware: part })),
+    );
     const layers = entries.map(layerOf);
+    const segments = kept ?? createSegments(layers);
     const names = entries.map(({ name }) => name);
     const handlers = this.#handlers;
     this.#layers = layers;
@@ -203,7 +204,7 @@ export class Driver {
 
   /** The items of a page as callers see them; the same array as the last time if nothing has changed. */
   #transformed(
-    { transforms, dependsOnCaller, isLive, lists, definitions }: Segment,
+    { transforms, dependsOnCaller, isLive, catalogue }: Segment,
     list: KindOfList,
     items: readonly unknown[],
     context: Context,
@@ -211,15 +212,15 @@ export class Driver {
   ): readonly unknown[] | Promise<readonly unknown[]> {
     const { kind, key } = list;
     const isKept = !dependsOnCaller && !isLive;
-    const known = isKept ? keptList(lists, kind, items, isFirstPage) : undefined;
+    const known = isKept ? catalogue.transformedPage(kind, items, isFirstPage) : undefined;
     if (known !== undefined) return known;
     const shown = items.map((definition): unknown => {
       const name = isObject(definition) ? definition[key] : undefined;
       if (!isObject(definition) || typeof name !== "string") return definition;
-      const before = isKept ? definitions[kind].get(definition) : undefined;
+      const before = isKept ? catalogue.transformed[kind].get(definition) : undefined;
       if (before !== undefined) return before ?? undefined;
       const after = whenKnown(this.#outside(transforms, 0, Item.listed(kind, name, definition), context), definitionOf);
-      if (isKept) definitions[kind].set(definition, (after as ItemDefinition | undefined) ?? null);
+      if (isKept) catalogue.transformed[kind].set(definition, (after as ItemDefinition | undefined) ?? null);
       return after;
     });
     if (isFirstPage) {
@@ -233,7 +234,7 @@ export class Driver {
     const finish = (all: readonly unknown[]): readonly unknown[] => {
       const isSame = all.length === items.length && all.every((definition, at) => definition === items[at]);
       const page = isSame ? items : withoutSameNames(all, transforms[0]?.transform.onSameName, list);
-      if (isKept) lists.set(items, { kind, isFirstPage, before: [...items], after: page });
+      if (isKept) catalogue.keepPage(kind, items, isFirstPage, page);
       return page;
     };
     return isLive ? Promise.all(shown).then(finish) : finish(shown);

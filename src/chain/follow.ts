@@ -8,7 +8,7 @@ import { errorIn } from "../protocol/compose.ts";
 import type { ListKind } from "../protocol/lists.ts";
 import { Item, type ItemDefinition, type ItemKind, type ItemSource } from "./item.ts";
 import { addedBy, type ItemHandler, type Layer, type Transform, type TransformView } from "./layer.ts";
-import { searchName, type Segment } from "./segments.ts";
+import type { Segment } from "./segments.ts";
 
 type Followed = Item | Promise<Item>;
 type Asked = Item | undefined | Promise<Item | undefined>;
@@ -112,7 +112,7 @@ export class ItemFollower implements ItemSource {
     const listed = await catalogue.all(kind as ListKind, context, this.#parts.handlers[start + 1] as Handler);
     const ask = (innerName: string, definition: ItemDefinition): Asked =>
       this.ask(start, Item.listed(kind as ListKind, innerName, definition), context);
-    return (await searchName(segment, listed, name, !dependsOnCaller, ask)) ?? name;
+    return (await catalogue.innerName(listed, name, !dependsOnCaller, ask)) ?? name;
   }
 
   /** Further inside than a segment: in the next one, or behind the chain. Adds what the lists of the segment say. */
@@ -130,7 +130,10 @@ export class ItemFollower implements ItemSource {
       const until = catalogue.freshUntil(kind, context.caller);
       if (known !== undefined && performance.now() < until) return item.withDefinition(known, until);
       return catalogue.find(kind, name, context, reader).then(
-        (definition) => (definition === undefined ? item.withoutDefinition() : item.withDefinition(definition, until)),
+        (definition) =>
+          definition === undefined
+            ? item.withoutDefinition(catalogue.unlistedUntil())
+            : item.withDefinition(definition, until),
         (error: unknown) => item.withFailure(error as Error),
       );
     });

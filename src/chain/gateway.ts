@@ -237,6 +237,7 @@ class GatewayStack {
     const before = this.#version;
     this.#versions.add(version);
     this.#version = version;
+    for (const { middleware } of version.entries) if (before.uses(middleware)) middleware.changed?.();
     await before.retire();
     if (this.#versions.delete(before)) await Promise.allSettled(before.release());
   }
@@ -359,6 +360,10 @@ class StackVersion {
 
   itemsVersion(caller: Caller): number {
     return this.#driver.items.version(caller);
+  }
+
+  uses(middleware: Middleware): boolean {
+    return this.entries.some((entry) => entry.middleware === middleware);
   }
 
   /** Resolves when the last request is finished. No request may be started after this call. */

@@ -110,8 +110,9 @@ export class Item implements CalledItem {
   }
 
   /** The same item, which is in no list. */
-  withoutDefinition(): Item {
-    return this.isListed === false ? this : changed(this, { definition: undefined, isListed: false });
+  withoutDefinition(validUntil = this.validUntil): Item {
+    if (this.isListed === false && validUntil >= this.validUntil) return this;
+    return changed(this, { definition: undefined, isListed: false, validUntil });
   }
 
   withFailure(failure: Error): Item {

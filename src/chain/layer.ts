@@ -61,7 +61,11 @@ export interface Layer {
 }
 
 /** Middleware that tells the driver what it is. */
-export type LayeredMiddleware = Middleware & { layer?: Layer };
+export type LayeredMiddleware = Middleware & {
+  layer?: Layer;
+  /** What takes its place in a chain, the outermost first: what is known of items is that of a place. */
+  parts?: readonly Middleware[];
+};
 
 /** A handler that knows what the names of its callers lead to: a router, or a gateway. */
 export type ItemHandler = Handler & { items?: ItemSource | undefined };

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { callRequest, fakeClient, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { connectInMemory } from "../testing.ts";
 import { connect } from "../client/connect.ts";
-import type { Handler, Middleware, Request, Result } from "../core/handler.ts";
+import type { Caller, Handler, Middleware, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Tool } from "../protocol/model/index.ts";
@@ -13,7 +13,13 @@ import { serve } from "../serve.ts";
 import { createServer } from "../server/server.ts";
 import { chain } from "./chain.ts";
 import { filter } from "./middleware/index.ts";
-import { type Metadata, type MetadataServer, transform, type TransformOptions } from "./transform.ts";
+import {
+  type Metadata,
+  type MetadataServer,
+  transform,
+  type TransformedItem,
+  type TransformOptions,
+} from "./transform.ts";
 
 const tool = (name: string): Tool => ({ name, inputSchema: { type: "object" } });
 
@@ -170,6 +176,28 @@ describe("transform()", () => {
       await expect(client.request("resources/list")).rejects.toMatchObject({ code: -32601 });
     },
   );
+
+  it("may sort and shorten lists in place, which concerns no other caller and no other gateway", async () => {
+    const server = notes();
+    const gateway = chain(
+      transform({
+        metadata: (metadata, { caller }) => {
+          const tools = metadata.tools as Tool[] | undefined;
+          tools?.reverse();
+          if (caller.principal === "admin") tools?.push(tool("all"));
+          return metadata;
+        },
+      }),
+    ).to(server);
+    const listed = async (principal: string) =>
+      named(await gateway({ method: "tools/list", params: {} }, fakeContext({ principal }).context));
+    expect(await listed("bob")).toEqual(["erase", "add"]);
+    expect(await listed("admin")).toEqual(["erase", "add", "all"]);
+    expect(await listed("bob")).toEqual(["erase", "add"]);
+    expect(
+      named(await ask(chain().to({ a: server, b: createServer({ name: "b", version: "1" }) }), "tools/list")),
+    ).toEqual(["add", "erase"]);
+  });
 
   it("reads the pages of a list to the end, and has pages of its own", async () => {
     const pages: Handler = async ({ params }) => {
@@ -448,6 +476,31 @@ describe("transform({ item })", () => {
     expect(await fakeClient(gateway).call("tools/call", { name: "append" })).toMatchObject({
       content: [{ text: "added undefined" }],
     });
+  });
+
+  it("gets no caller if it seems to have no second parameter, since its answers are kept for all", async () => {
+    const item = (one: TransformedItem, view: { readonly caller?: Caller } = {}) =>
+      view.caller?.principal === "admin" ? one : undefined;
+    const gateway = chain(transform({ item })).to(notes());
+    for (const principal of ["admin", "bob"]) {
+      const { context } = fakeContext({ principal });
+      expect(named(await gateway({ method: "tools/list", params: {} }, context))).toEqual([]);
+    }
+  });
+
+  it("keeps the names of each place apart, also with `metadata`", async () => {
+    const prefixed = transform({
+      item: (item) => ({ ...item, name: `x_${item.name}` }),
+      metadata: (metadata) => metadata,
+    });
+    const server = (name: string) => createServer({ name, version: "1" }).tool(name, {}, () => name);
+    const twice = fakeClient(chain(prefixed, prefixed).to(server("a")));
+    expect(named(await twice.call("tools/list"))).toEqual(["x_x_a"]);
+    expect(await twice.call("tools/call", { name: "x_x_a" })).toMatchObject({ content: [{ text: "a" }] });
+    for (const name of ["a", "b"]) {
+      const { call } = fakeClient(chain(prefixed).to(server(name)));
+      expect(await call("tools/call", { name: `x_${name}` })).toMatchObject({ content: [{ text: name }] });
+    }
   });
 
   it("fails with its name if it throws or returns something else, and may not change URIs", async () => {

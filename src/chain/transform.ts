@@ -12,7 +12,7 @@ import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from ".
 import type { ItemDefinition } from "./item.ts";
 import { layered } from "./driver.ts";
 import type { GatewayUpstream } from "./gateway.ts";
-import { kindsOf, type Transform } from "./layer.ts";
+import { kindsOf, type LayeredMiddleware, type Transform } from "./layer.ts";
 import { LISTS_BY_METHOD } from "./result-items.ts";
 import { isMethodNotFound } from "./router/failures.ts";
 import { readAllPages } from "./router/pages.ts";
@@ -116,15 +116,18 @@ export function transform(options: TransformOptions): Middleware {
   };
   const ofItems = item ? layered("transform", { transform: itemTransform(item), readsLists: true }) : undefined;
   if (ofItems !== undefined && !metadata && !run) return ofItems;
-  const middleware: Middleware = (request, context, behind) => {
+  const middleware: Middleware = (request, context, next) => {
     const { method } = request;
-    const next: Handler = ofItems === undefined ? behind : (inner, own) => ofItems(inner, own, behind);
     if (isAboutMetadata(method)) return metadata ? change(request, context, next) : next(request, context);
     return run && method !== "subscriptions/listen"
       ? Promise.resolve(run(request, context, next))
       : next(request, context);
   };
-  return Object.defineProperty(middleware, "name", { value: "transform" });
+  if (ofItems === undefined) return Object.defineProperty(middleware, "name", { value: "transform" });
+  const both: LayeredMiddleware = (request, context, next) =>
+    middleware(request, context, (inner, passed) => ofItems(inner, passed, next));
+  both.parts = [middleware, ofItems];
+  return Object.defineProperty(both, "name", { value: "transform" });
 }
 
 type ChangeItem = NonNullable<TransformOptions["item"]>;
@@ -132,6 +135,7 @@ type ChangeItem = NonNullable<TransformOptions["item"]>;
 /** The function of a user as a transform of the chain. */
 function itemTransform(change: ChangeItem): Transform {
   const warn = warner("transform(): `item`");
+  const dependsOnCaller = change.length !== 1;
   return {
     kinds: kindsOf(LIST_CAPABILITIES),
     // Its answers tell which item has a name.
@@ -140,13 +144,16 @@ function itemTransform(change: ChangeItem): Transform {
     needs: () => true,
     hides: true,
     // Nothing of a caller is too small to decide by, so the answer for one request does not count for the next.
-    dependsOnCaller: change.length !== 1,
-    isLive: change.length !== 1,
+    dependsOnCaller,
+    isLive: dependsOnCaller,
     item: (item, { caller }) => {
       const { name, definition, upstream, ownName, facts } = item;
       const kind = item.kind as ListKind;
       const given: TransformedItem = { kind, name, definition, upstream, ownName, facts };
-      const changed: unknown = change(given, { caller });
+      // One that seems to have no second parameter gets none, since its answers are kept for all callers.
+      const changed: unknown = dependsOnCaller
+        ? change(given, { caller })
+        : (change as (item: TransformedItem) => unknown)(given);
       if (changed === undefined || changed === null) return undefined;
       if (changed === given) return item;
       return item.change(checkItem(changed, given));
@@ -218,7 +225,8 @@ async function readMetadata(request: Request, context: Context, next: Handler): 
   }
   try {
     const { items, rest } = await readAllPages(next, list, request.params, context);
-    return { metadata: { [list.field]: items }, result: rest };
+    // A copy, which the function may sort or shorten.
+    return { metadata: { [list.field]: [...items] }, result: rest };
   } catch (error) {
     // The server has no such list, but the middleware may have one.
     if (isMethodNotFound(error)) return { metadata: {}, result: undefined };

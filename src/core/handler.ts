@@ -35,6 +35,8 @@ export interface Middleware {
   (request: Request, context: Context, next: Handler): Promise<Result>;
   /** Releases what the middleware holds. */
   close?(): void | Promise<void>;
+  /** Called when the gateway has other upstreams or middleware than before, so that what it remembers may be wrong. */
+  changed?(): void;
   /**
    * What it has measured, in the text format of Prometheus; an HTTP server shows it at `/metrics`. Gets the upstreams of
    * the gateway by name.

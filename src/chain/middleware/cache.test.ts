@@ -330,3 +330,14 @@ describe("callers of different parts of a gateway", () => {
     expect(await all(list, as({}))).toMatchObject({ cacheScope: "public" });
   });
 });
+
+it("forgets everything when the gateway has other upstreams or other middleware", async () => {
+  const server = (name: string) => createServer({ name, version: "1" }).tool("same", {}, () => name);
+  const kept = cache({ lists: rule, tools: { same: rule } });
+  const gateway = chain(kept).to({ one: server("one") });
+  const { context } = fakeContext();
+  const use = () => gateway(callRequest("same"), context);
+  expect(await use()).toMatchObject({ content: [{ text: "one" }] });
+  await gateway.update(chain(kept).to({ two: server("two") }));
+  expect(await use()).toMatchObject({ content: [{ text: "two" }] });
+});

@@ -77,7 +77,8 @@ function createCache({
   );
   const ruleNamed = (kind: ItemKind, name: string): Rule | undefined =>
     rules.get(capabilityOf(kind))?.find(({ glob }) => matchesGlob(glob, name));
-  const results: CachedResults = { cache: new Cache({ maxEntries, maxBytes }), running: new Map() };
+  const createResults = (): CachedResults => ({ cache: new Cache({ maxEntries, maxBytes }), running: new Map() });
+  let results = createResults();
   const ruleFor = (request: Request): Rule | undefined => {
     const { method } = request;
     if (LISTS_BY_METHOD.has(method)) return lists;
@@ -93,6 +94,7 @@ function createCache({
     const known = call.find();
     return known === undefined ? call.run(next) : Promise.resolve(known);
   };
+  middleware.changed = () => void (results = createResults());
   middleware.needs = (kind, name) => kind === "tools" && ruleNamed(kind, name)?.glob.includes("*") === true;
   return middleware;
 }

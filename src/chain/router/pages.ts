@@ -81,9 +81,14 @@ export function listPart(listed: readonly unknown[], key: string): ListPart {
     const name = isObject(item) ? item[key] : undefined;
     if (isObject(item) && typeof name === "string" && !byKey.has(name)) byKey.set(name, item);
   }
-  const part = { items: [...byKey.values()], keys: [...byKey.keys()], key, listed: [...listed] };
+  const part = { ...entriesOf(byKey), key, listed: [...listed] };
   knownParts.set(listed, part);
   return part;
+}
+
+/** They are kept for all who read the list, so they are frozen. */
+function entriesOf(byKey: ReadonlyMap<string, ListItem>): ListPart {
+  return { items: Object.freeze([...byKey.values()]), keys: Object.freeze([...byKey.keys()]) };
 }
 
 /** By the first of the joined pages. */
@@ -99,7 +104,7 @@ function joined(parts: readonly ListPart[]): ListPart {
   for (const { items, keys } of parts) {
     for (const [at, name] of keys.entries()) if (!byKey.has(name)) byKey.set(name, items[at] as ListItem);
   }
-  const whole = { items: [...byKey.values()], keys: [...byKey.keys()], parts };
+  const whole = { ...entriesOf(byKey), parts };
   knownJoins.set(first, whole);
   return whole;
 }

@@ -125,3 +125,16 @@ it("are remembered until the process ends if they cannot be written", async () =
   await shown.saved();
   expect(shown.owner("tools", "a")?.upstream).toBe("notes");
 });
+
+it("do not change when a list is longer than all that is remembered", async () => {
+  const shown = new ShownNames();
+  shown.use("notes", "rules");
+  const add = () => {
+    for (let at = 0; at < 12_000; at += 1) shown.add("tools", "notes", `t${at}`, `t${at}`);
+  };
+  add();
+  const { version } = shown;
+  add();
+  expect(shown.version).toBe(version);
+  expect(shown.add("tools", "notes", "my tool!", "my_tool_-0000000")).toBe(true);
+});

@@ -113,6 +113,9 @@ export class ShownNames {
     const bytes = bytesOf(name, shown);
     if (bytes > MAX_BYTES) return false;
     const before = this.#owners[kind].get(shown);
+    // Plain names make no others forgotten: those of a long list would be added again and again.
+    const isFull = own[kind].size >= MAX_NAMES || own.bytes[kind] + bytes > MAX_BYTES;
+    if (isFull && shown === name && before === undefined) return false;
     if (before !== undefined) this.#remove(kind, before.upstream, before.name);
     this.#remove(kind, upstream, name);
     own[kind].set(name, shown);

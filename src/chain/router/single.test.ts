@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { callRequest, fakeClient, fakeContext } from "../../../test/support/handlers/fake-client.ts";
 import { answerAs, scriptedServer, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { connect } from "../../client/connect.ts";
-import type { Result } from "../../core/handler.ts";
+import type { Handler, Result } from "../../core/handler.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { filter } from "../transforms/filter.ts";
@@ -112,6 +112,21 @@ describe("a single upstream", () => {
         await expect(caller.call(method, { name })).rejects.toMatchObject({ kind: "tool_not_found" });
       }
     }
+  });
+
+  it("does not tell a caller of names that only others see", async () => {
+    const upstream = scriptedServer({ "tools/call": answerAs("it"), "tools/list": {} });
+    const perCaller: Handler = (request, context) =>
+      request.method === "tools/list"
+        ? Promise.resolve(toolList(...(context.caller.principal === "admin" ? ["my tool!"] : []), "x"))
+        : upstream(request, context);
+    const gateway = chain().to({ notes: perCaller }, { onWarning: () => undefined });
+    const [admin, bob] = ["admin", "bob"].map((principal) => fakeClient(gateway, { caller: { principal } }));
+    for (let time = 0; time < 2; time += 1) {
+      expect(textOf((await bob?.call("tools/call", { name: "my tool!" })) ?? {})).toBe("it: my tool!");
+      await admin?.call("tools/list");
+    }
+    expect(await admin?.callError("tools/call", { name: "my tool!" })).toMatchObject({ kind: "tool_not_found" });
   });
 
   it("lets the upstream not say that it is another one, or that its items have other names", async () => {

@@ -128,7 +128,6 @@ class SingleNames {
 
   /** Whether the upstream has an item with this name of its own. True if it does not say. */
   async hasItem(kind: NamedKind, name: string, context: Context): Promise<boolean> {
-    if (this.#naming.shownNames.shown(kind, this.#upstream, name) !== undefined) return true;
     const background = backgroundContext(context, context.signal);
     try {
       // It may be new, and rules know only the name under which it will be shown.
