@@ -124,7 +124,18 @@ export function commandWith(command: Command, { env, cwd, inheritEnv }: Upstream
 }
 
 /** Programs whose first argument names the program that they run. */
-const RUNNERS: ReadonlySet<string> = new Set(["bun", "bunx", "deno", "node", "npx", "python", "python3", "tsx", "uvx"]);
+const RUNNERS: ReadonlySet<string> = new Set([
+  "bun",
+  "bunx",
+  "deno",
+  "node",
+  "npx",
+  "pipx",
+  "python",
+  "python3",
+  "tsx",
+  "uvx",
+]);
 
 /** Flags of the runners that take no value. Any other flag may be followed by a value, which may be secret. */
 export const FLAGS_WITHOUT_VALUE: ReadonlySet<string> = new Set([

@@ -111,10 +111,12 @@ function describeEntry({ command, args, url }: ServerEntry): string {
   if (typeof url === "string") return URL.canParse(url) ? new URL(url).origin : "a URL";
   if (typeof command !== "string") return "no command";
   const words = Array.isArray(args) ? args.filter((word) => typeof word === "string") : [];
-  const program = basename(command.split(/\s+/)[0] ?? "");
-  const described = describeCommand({ command: program, args: words.filter((word) => !BEFORE_PACKAGE.has(word)) });
-  const more = words.length > (described === program ? 0 : 1) ? " ..." : "";
-  return oneLine(coverSecrets(`${described}${more}`));
+  const [program = "", ...more] = command.split(/\s+/);
+  // If options are part of the command, the first argument may be the value of one.
+  const shown = more.length > 0 ? [] : words.filter((word) => !BEFORE_PACKAGE.has(word));
+  const described = describeCommand({ command: basename(program), args: shown });
+  const hasMore = words.length > (described === basename(program) ? 0 : 1);
+  return oneLine(coverSecrets(`${described}${hasMore ? " ..." : ""}`));
 }
 
 interface NewServer {

@@ -1,7 +1,7 @@
 // Edits of JSON with comments: the value is changed, and nothing else in the text.
 
 import fc from "fast-check";
-import { parse } from "jsonc-parser";
+import { parse, type ParseError } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
 import { runs } from "../../../test/support/thoroughness.ts";
 import { editJson } from "./edit-json.ts";
@@ -126,4 +126,29 @@ it("any edit changes the value alone, and removing it restores the values", () =
     }),
     { numRuns: runs(2_000) },
   );
+});
+
+describe("comments", () => {
+  const withServers = (lines: string): string => `{\n  "mcpServers": {\n${lines}\n  }\n}\n`;
+  const entry = (name: string): string => `    "${name}": { "command": "node" }`;
+
+  it.each([
+    ["with a comma", `${entry("a")} // note, with comma`],
+    ["that were an entry", `${entry("a")}\n    // "b": { "command": "x", "args": ["y"] },\n    // "c": 1`],
+    ["of slashes only", `${entry("a")}\n    ${"/".repeat(70)}`],
+    ["in a block", `${entry("a")} /* one, two */`],
+  ])("%s are no part of the value after or before them", (_what, lines) => {
+    const text = withServers(lines);
+    const edited = editJson(text, PATH, VALUE);
+    const errors: ParseError[] = [];
+    expect(parse(edited, errors)).toEqual({ mcpServers: { a: { command: "node" }, new: VALUE } });
+    expect(errors).toEqual([]);
+    for (const comment of text.match(/\/[/*][^\n]*/g) ?? []) expect(edited).toContain(comment);
+    expect(editJson(edited, PATH, undefined)).toBe(text);
+  });
+
+  it("stay when the last entry goes", () => {
+    const text = withServers(`${entry("a")},\n${entry("new")} // old one, keep`);
+    expect(editJson(text, PATH, undefined)).toBe(withServers(`${entry("a")} // old one, keep`));
+  });
 });

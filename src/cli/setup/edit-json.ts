@@ -28,7 +28,7 @@ export function editJson(text: string, path: readonly string[], value: unknown):
   return text;
 }
 
-function notJson(text: string, offset: number): Error {
+export function notJson(text: string, offset: number): Error {
   const { line, column } = new Problems(text).position(offset);
   return new Error(`it is not a valid JSON object (line ${line}, column ${column}); correct it first`);
 }
@@ -124,7 +124,8 @@ function removeProperty(text: string, object: Node, property: Node): string {
   return head + text.slice(end);
 }
 
-const COMMENT = String.raw`(?:\/\/[^\r\n]*|\/\*(?:(?!\*\/)[^])*\*\/)`;
+/** The look-ahead lets a comment end only with its line: a comma inside of it is none. */
+const COMMENT = String.raw`(?:\/\/[^\r\n]*(?=[\r\n]|$)|\/\*(?:(?!\*\/)[^])*\*\/)`;
 const COMMENTS = String.raw`(?:[ \t]*${COMMENT})*`;
 /** The rest of the line of a property, up to the end of its last comment or its comma. */
 const LINE_REST = new RegExp(`^${COMMENTS}(?:[ \\t]*,${COMMENTS})?`);

@@ -54,6 +54,16 @@ describe("a table", () => {
     expect(editToml(`${BEFORE}${last}${AFTER}`, PATH, undefined)).toBe(`${BEFORE}# about the next\n${AFTER}`);
   });
 
+  it("is found also if the comment after its header has other line ends of Unicode", () => {
+    expect(editToml("[mcp_servers.catenary] # a\u2028b\nx = 1\n", PATH, undefined)).toBe("");
+  });
+
+  it("is not looked for in a long string with many lines that look like headers", () => {
+    const text = `x = '''\n${"[section]\nkey\n".repeat(2_000)}'''\n[mcp_servers.catenary]\ny = 1\n`;
+    expect(() => editToml(text, PATH, undefined)).toThrow("change it by hand");
+    expect(editToml(text.replace(/(?:\[section\]\nkey\n){1900}/, ""), PATH, undefined)).not.toContain("y = 1");
+  });
+
   it("is removed, and the rest is as it was", () => {
     const all = `${BEFORE}\n${TABLE}${AFTER}`;
     expect(editToml(all, PATH, undefined)).toBe(BEFORE + AFTER);

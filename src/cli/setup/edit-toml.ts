@@ -4,6 +4,9 @@
 import { parse, stringify } from "smol-toml";
 import { isObject } from "../../core/values.ts";
 
+/** Each line in a long string that looks like a header takes a try to parse what is before it. */
+const MAX_TRIES = 200;
+
 /** Sets a table, or with undefined removes it. */
 export function editToml(text: string, path: readonly string[], value: object | undefined): string {
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
@@ -40,16 +43,23 @@ interface Table {
 
 function findTables(text: string): Table[] {
   const tables: Table[] = [];
-  const headers = text.matchAll(/(?<![^\n])[ \t]*\[[^\n]*\][ \t]*(?:#.*)?(?=\r?\n|$)/g);
+  const headers = text.matchAll(/(?<![^\n])[ \t]*\[[^\n]*\][ \t]*(?:#[^\n]*)?(?=\n|$)/g);
   let start = 0;
+  let tries = 0;
+  const isWhole = (part: string): boolean => {
+    if (isToml(part)) return true;
+    tries += 1;
+    if (tries > MAX_TRIES) throw new Error("it has long strings with lines such as [section]; change it by hand");
+    return false;
+  };
   for (const at of [...Array.from(headers, ({ index }) => index), text.length]) {
     const part = text.slice(start, at);
     // What looks like a header in a string or an array of several lines is none: the part before it is not complete.
-    if (!isToml(part)) continue;
+    if (!isWhole(part)) continue;
     const lines = part.split(/(?<=\n)/);
-    let last = lines.findLastIndex((line) => !/^\s*(?:#.*)?\s*$/.test(line));
+    let last = lines.findLastIndex((line) => !/^\s*(?:#[^\n]*)?\s*$/.test(line));
     // The last line of a long string may look like a comment.
-    while (!isToml(lines.slice(0, last + 1).join(""))) last += 1;
+    while (!isWhole(lines.slice(0, last + 1).join(""))) last += 1;
     const end = start + lines.slice(0, last + 1).join("").length;
     tables.push({ keys: headerKeys(lines[0] ?? ""), start, end });
     start = at;

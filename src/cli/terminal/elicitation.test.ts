@@ -72,6 +72,7 @@ describe("a field", () => {
     [TITLED, "2", "2"],
     [TITLED, "3", "l"],
     [NAMED, "red", "r"],
+    [{ type: "string", enum: ["r"], oneOf: [{ const: "r", title: "Red" }] }, "red", "r"],
     [NAMED, "g", "g"],
     [MANY, "1, wed", ["mon", "wed"]],
     [MANY, "1,1", ["mon"]],

@@ -72,7 +72,8 @@ function withTitles(values: readonly unknown[], schema: unknown): Choice[] {
   const titled = withKey<{ readonly const?: unknown; readonly title: string }>(anyOf, "title");
   const titles = new Map<unknown, unknown>(titled.map((one) => [one.const, one.title]));
   const names: readonly unknown[] = Array.isArray(enumNames) ? enumNames : [];
-  for (const [at, value] of (Array.isArray(all) ? all : []).entries()) titles.set(value, names[at]);
+  for (const [at, value] of (Array.isArray(all) ? all : []).entries())
+    titles.set(value, names[at] ?? titles.get(value));
   return values.map((value) => ({ value: String(value), title: String(titles.get(value) ?? value) }));
 }
 
