@@ -8,7 +8,7 @@ import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { withMiddleware, type ChainEntry } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
-import { CACHEABLE, type List } from "../protocol/lists.ts";
+import { CACHEABLE } from "../protocol/lists.ts";
 import { Item, type ItemDefinition } from "./item.ts";
 import { addedBy, type ItemHandler, type Layer, type LayeredMiddleware, type Transform } from "./layer.ts";
 import { listenThrough } from "./listen-through.ts";
@@ -321,12 +321,16 @@ function definitionOf(item: Item | undefined): ItemDefinition | undefined {
 }
 
 /** Leaves out what is hidden, and items whose name another one before has. */
-function withoutSameNames(all: readonly unknown[], report: Transform["onSameName"], list: List): readonly unknown[] {
+function withoutSameNames(
+  all: readonly unknown[],
+  report: Transform["onSameName"],
+  list: KindOfList,
+): readonly unknown[] {
   const names = new Set<unknown>();
   return all.filter((definition) => {
     if (report === undefined || !isObject(definition)) return definition !== undefined;
     const { [list.key]: name } = definition;
-    if (names.has(name)) report(list, String(name));
+    if (names.has(name)) report(list.kind, String(name));
     return names.size !== names.add(name).size;
   });
 }

@@ -3,7 +3,7 @@
 
 import type { Caller, Context, Handler, Middleware } from "../core/handler.ts";
 import type { McpError } from "../protocol/errors.ts";
-import { LISTS, type List, type ListCapability, type ListKind } from "../protocol/lists.ts";
+import { LISTS, type ListCapability, type ListKind } from "../protocol/lists.ts";
 import type { ItemDefinition, Item, ItemKind, ItemSource } from "./item.ts";
 
 /** What a transform may look at beside the item. */
@@ -25,7 +25,7 @@ export interface Transform {
   /** Whether it changes names in a way that only its answers tell, so that the list is searched for the name inside. */
   readonly searchesNames?: boolean;
   /** If it searches names: called if items of a list have the same name outside of it. Only the first is shown. */
-  readonly onSameName?: (list: List, name: string) => void;
+  readonly onSameName?: (kind: ListKind, name: string) => void;
   /** If it changes URIs: the URI outside of it, for those in results. */
   readonly outerUri?: (uri: string) => string;
   /** Items of its own. Others with their names are hidden. Its middleware answers requests that name them. */

@@ -140,7 +140,7 @@ function itemTransform(change: ChangeItem): Transform {
     kinds: kindsOf(LIST_CAPABILITIES),
     // Its answers tell which item has a name.
     searchesNames: true,
-    onSameName: ({ field, key }, name) => warn(sameName(field, key, name)),
+    onSameName: (kind, name) => warn(sameName(LISTS[kind].field, LISTS[kind].key, name)),
     needs: () => true,
     hides: true,
     // Nothing of a caller is too small to decide by, so the answer for one request does not count for the next.

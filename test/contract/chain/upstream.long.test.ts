@@ -428,7 +428,8 @@ describe("a crash", () => {
     await client.listen({ toolsListChanged: true, resourceSubscriptions: ["board://one"] }, record);
     await client.callTool("exit").catch(() => undefined);
     await until(one, ({ state, restarts }) => state === "running" && restarts === 1);
-    await eventually(() => expect(events).toContain("notifications/resources/updated board://one"));
+    const missed = ["notifications/tools/list_changed", "notifications/resources/updated board://one"];
+    await eventually(() => expect(events).toEqual(expect.arrayContaining(missed)));
     events.length = 0;
     await call(client, "write", { text: "again" });
     await eventually(() => expect(events).toEqual(["notifications/resources/updated board://one"]));
