@@ -214,6 +214,7 @@ function pruneDeclarations() {
 const KINDS = {
   "": (type) => (type.includes("=>") ? `(${type})` : type),
   Required: (type) => type,
+  Default: (type) => type,
   Object: (type) => type,
   ObjectOrFlag: (type) => `boolean | ${type}`,
   List: (type) => `readonly ${type}[]`,
@@ -233,7 +234,7 @@ function expandOptions(text) {
   );
   const expandMembers = (members) => {
     const member =
-      /^( *)(?:readonly )?(\w+): [^\n<]*?(Required|ObjectOrFlag|Object|List|Map|)Field<("(?:[^"\\]|\\.)*"), (.*?|[^\n]*\{\n[^]*?\n\1\}.*?)>;$/gm;
+      /^( *)(?:readonly )?(\w+): [^\n<]*?(Required|Default|ObjectOrFlag|Object|List|Map|)Field<("(?:[^"\\]|\\.)*"), (.*?|[^\n]*\{\n[^]*?\n\1\}.*?)>;$/gm;
     return members.replace(member, (_all, indent, name, kind, description, type) => {
       const comment = description === '""' ? "" : `${indent}/** ${JSON.parse(description)} */\n`;
       const value = KINDS[kind](

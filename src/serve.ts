@@ -11,6 +11,7 @@ import { checkOptions } from "./core/options.ts";
 import { STDIO_TAKEN, takeStdio } from "./core/process-stdio.ts";
 import { defined, type Optional } from "./core/values.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
+import { LISTEN_DEFAULTS } from "./http/server/defaults.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import type { Server } from "./server/server.ts";
@@ -98,7 +99,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
 }
 
 async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise<Serving & { readonly url: string }> {
-  const { host = "127.0.0.1", port = 3000, ...rest } = options;
+  const { host = LISTEN_DEFAULTS.host, port = LISTEN_DEFAULTS.port, ...rest } = options;
   const [{ createFront }, { listen }] = await Promise.all([
     import("./http/server/mount.ts"),
     import("./http/server/listener.ts"),

@@ -44,8 +44,8 @@ export const GATEWAY = {
   /** Which part of the gateway a caller sees: some upstreams, each with its handler or another one. Default: all. */
   select: func<SelectPart>(),
   changing: boolean(
-    "Whether callers can subscribe to changes of the lists even if no upstream offers that, because `update` may change the upstreams. Default: false.",
-  ),
+    "Whether callers can subscribe to changes of the lists even if no upstream offers that, because `update` may change the upstreams.",
+  ).or(false),
 };
 
 /** Options of `chain(...).to()`. */

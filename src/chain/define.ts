@@ -10,6 +10,7 @@ import {
   type Fields,
   type OptionsOf,
   type OptionSchema,
+  type ValuesOf,
 } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { layered } from "./driver.ts";
@@ -46,11 +47,11 @@ export interface Definition<Of extends Fields = Fields> {
     | { readonly option: keyof Of & string; readonly what: string; readonly description: string }
     | undefined;
   /** Creates the middleware, which acts around requests. */
-  readonly middleware?: ((options: OptionsOf<Of>, place: DefinitionPlace) => ActingMiddleware) | undefined;
+  readonly middleware?: ((options: ValuesOf<Of>, place: DefinitionPlace) => ActingMiddleware) | undefined;
   /** Creates the transform, which changes or hides what callers see. */
-  readonly transform?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Transform) | undefined;
+  readonly transform?: ((options: ValuesOf<Of>, place: DefinitionPlace) => Transform) | undefined;
   /** Creates both, if they share something. */
-  readonly layer?: ((options: OptionsOf<Of>, place: DefinitionPlace) => Layer) | undefined;
+  readonly layer?: ((options: ValuesOf<Of>, place: DefinitionPlace) => Layer) | undefined;
   /**
    * Whether the middleware leaves lists and the names in requests as they are, so that names can be followed through it.
    * Default: false, but for middleware with `needs` or a transform, which must do so.
@@ -105,7 +106,7 @@ export function usesUpstream(middleware: Middleware): boolean {
 
 function createMiddleware<Of extends Fields>(
   { name, middleware, transform, layer, keepsLists = false }: Definition<Of>,
-  options: OptionsOf<Of>,
+  options: ValuesOf<Of>,
   place: DefinitionPlace,
 ): Middleware {
   if (layer !== undefined) return layered(name, layer(options, place));

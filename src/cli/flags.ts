@@ -2,7 +2,7 @@
 // of the values, the error with the flag that was probably meant, the help, the completion, and the reference.
 
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import { choice, string, type Field } from "../core/fields.ts";
+import { choice, ms, string, type Field } from "../core/fields.ts";
 import { nearest, OptionPlace, type OptionError } from "../core/options.ts";
 import { suggest, UsageError } from "./command.ts";
 
@@ -77,8 +77,7 @@ export function seconds(description: string, maximum?: number): Flag<number> {
     if (!isNumber) throw place.error(`${String(value)} is not a number of seconds${range}`);
     return Number(value) * 1_000;
   };
-  const schema = { type: "number", minimum: 0 };
-  return { description, schema, check, placeholder: "SECONDS", expected: "a number of seconds" };
+  return { ...ms(description), check, placeholder: "SECONDS", expected: "a number of seconds" };
 }
 
 /** The place of a flag in errors, which are those of the command line. */

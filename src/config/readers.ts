@@ -246,7 +246,8 @@ const path: Reader<string> = reader(nonEmptyString.schema, (cursor) => {
 /** The reader of an option, from the field that declares it for code. */
 export function readerOf<T>(field: Field<string, T>): Reader<T> {
   const inner = readerWithoutDescription(field) as Reader<T>;
-  return field.description === "" ? inner : inner.describe(field.description);
+  const usual = field.default === undefined ? inner : reader({ ...inner.schema, default: field.default }, inner);
+  return field.description === "" ? inner : usual.describe(field.description);
 }
 
 function readerWithoutDescription({
@@ -256,7 +257,7 @@ function readerWithoutDescription({
   fields,
   forms,
   isPath,
-}: Field): Reader<unknown> {
+}: Omit<Field, "or">): Reader<unknown> {
   const { type, enum: choices, items, pattern = "" } = schema as FieldSchema;
   if (problem !== undefined) {
     return stringThat((given) => new RegExp(pattern).test(given), ...problem, `${pattern}|${WITH_VARIABLE}`);

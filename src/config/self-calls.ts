@@ -4,6 +4,7 @@
 import { realpathSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { isObject } from "../core/values.ts";
+import { LISTEN_DEFAULTS } from "../http/server/defaults.ts";
 import { isLoopback, urlHost } from "../http/server/guard.ts";
 import type { Problem } from "./document.ts";
 import type { Cursor } from "./readers.ts";
@@ -16,8 +17,6 @@ export interface Address {
   /** Default: 3000. */
   readonly port?: number | undefined;
 }
-
-const DEFAULT_PORT = 3000;
 
 /** Whether an entry of a client starts us. With `run -- COMMAND`, it starts another server. */
 export function isOwnEntry(entry: unknown): boolean {
@@ -63,7 +62,7 @@ function realPath(path: string): string {
 }
 
 /** Whether a URL leads to a server that listens at this address, however the host is written, at any path. */
-export function isOwnUrl(url: unknown, { host = "127.0.0.1", port = DEFAULT_PORT }: Address): boolean {
+export function isOwnUrl(url: unknown, { host = LISTEN_DEFAULTS.host, port = LISTEN_DEFAULTS.port }: Address): boolean {
   if (typeof url !== "string" || !URL.canParse(url)) return false;
   const target = new URL(url);
   if (target.protocol !== "http:" || Number(target.port || 80) !== port) return false;

@@ -58,6 +58,20 @@ it.each<[name: string, field: Field, valid: unknown, invalid: unknown, message: 
   expect(error).toMatchObject({ message });
 });
 
+it("sets defaults, also in the description and the schema, and within an option", () => {
+  const size = fields.count("A size.").or(1_024, "1 KiB");
+  const options = {
+    a: fields.ms("A time.").or(5),
+    list: fields.listOf("", { size }),
+    in: fields.choices("", ["x", "y"]),
+  };
+  const place = new OptionPlace("f");
+  expect(checkFields({ a: undefined, list: [{}] }, options, place)).toEqual({ a: 5, list: [{ size: 1_024 }] });
+  expect(checkFields({ a: 7 }, options, place)).toEqual({ a: 7 });
+  expect(options.a.description satisfies "A time. Default: 5.").toBe("A time. Default: 5.");
+  expect(size.schema).toEqual({ type: "integer", minimum: 1, default: 1_024, description: "A size. Default: 1 KiB." });
+});
+
 it("names the options of a public function as it always does", () => {
   expect(() => checkFields({ b: 1 }, { a: fields.count("") }, new OptionPlace("f()"))).toThrow(
     "f() has no option `b`; the options are a",

@@ -6,6 +6,7 @@ import {
   kindOf,
   objectSchema,
   shown,
+  type DefaultField,
   type Field,
   type Fields,
   type ListField,
@@ -19,10 +20,23 @@ import {
 } from "./options.ts";
 import { isObject } from "./values.ts";
 
-export type { Field, OptionsOf } from "./options.ts";
+export type { DefaultField, Field, OptionsOf, ValuesOf } from "./options.ts";
 
 function described(schema: OptionSchema, description: string): OptionSchema {
   return description === "" ? schema : { ...schema, description };
+}
+
+/** `or` of every field. */
+function or(this: Field, value: unknown, shown: unknown = value): DefaultField<string, unknown> {
+  const description = `${this.description} Default: ${String(shown)}.`;
+  const schema = this.schema && { ...this.schema, description, default: value };
+  return { ...this, default: value, description, schema };
+}
+
+function fieldOf<Description extends string, Type>(
+  parts: Omit<Field<Description, Type>, "or">,
+): Field<Description, Type> {
+  return { ...parts, or: or as Field<Description, Type>["or"] };
 }
 
 /** A field of any type. `expected` completes "must be"; `show` says what was given. */
@@ -37,7 +51,7 @@ export function field<const Description extends string, Type>(
     if (fits(value)) return value;
     throw place.error(`must be ${expected}${show(value)}`);
   };
-  return { description, schema: schema && described(schema, description), check };
+  return fieldOf({ description, schema: schema && described(schema, description), check });
 }
 
 const MILLISECONDS = `a number of milliseconds above 0, at most ${MAX_DELAY_MS}`;
@@ -137,7 +151,7 @@ export function textLike<const Description extends string>(
     if (typeof value === "string" && new RegExp(pattern).test(value)) return value;
     throw place.error(`is invalid: ${problem.join("; ")}`);
   };
-  return { description, schema: described({ type: "string", pattern }, description), problem, check };
+  return fieldOf({ description, schema: described({ type: "string", pattern }, description), problem, check });
 }
 
 /** The path of a file or folder. */
@@ -174,7 +188,7 @@ export function stringMap<const Description extends string>(
     return value as Readonly<Record<string, string>>;
   };
   const schema = { type: "object", additionalProperties: { type: "string", minLength: 1 } };
-  return { description, schema: described(schema, description), check };
+  return fieldOf({ description, schema: described(schema, description), check });
 }
 
 /** One of these values. */
@@ -214,15 +228,17 @@ export function func<Type>(): Field<"", Type> {
       `must be a function, ${isInCode ? `not ${kindOf(value)}` : `so only code can set it${shown(value)}`}`,
     );
   };
-  return { description: "", schema: undefined, check };
+  return fieldOf({ description: "", schema: undefined, check });
 }
 
-/** A field with a description in place of a doc comment above it. */
+/** A field with another description, or one in place of a doc comment above it. It has no default unless it gets one. */
 export function documented<const Description extends string, Type>(
   description: Description,
   of: Field<string, Type>,
 ): Field<Description, Type> {
-  return { ...of, description };
+  const { default: _, ...rest } = of;
+  const { default: _usual, ...schema } = of.schema ?? {};
+  return { ...rest, schema: of.schema && described(schema, description), description } as Field<Description, Type>;
 }
 
 /** A field with words of its own for what a config should have. */
@@ -250,7 +266,7 @@ export function object<const Description extends string, const Of extends Fields
   expected?: string,
 ): ObjectField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): OptionsOf<Of> => checkFields(value, fields, place);
-  return { description, schema: described(objectSchema(fields), description), expected, fields, check };
+  return fieldOf({ description, schema: described(objectSchema(fields), description), expected, fields, check });
 }
 
 /** An array of objects with these fields. */
@@ -262,7 +278,8 @@ export function listOf<const Description extends string, const Of extends Fields
     if (!Array.isArray(value)) throw place.error(`must be an array of objects${shown(value)}`);
     return value.map((item, index) => checkFields(item, fields, place.at(String(index))));
   };
-  return { description, schema: described({ type: "array", items: objectSchema(fields) }, description), fields, check };
+  const schema = described({ type: "array", items: objectSchema(fields) }, description);
+  return fieldOf({ description, schema, fields, check });
 }
 
 /** An object of any names, whose values are objects with these fields. */
@@ -272,11 +289,12 @@ export function mapOf<const Description extends string, const Of extends Fields>
 ): MapField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): Readonly<Record<string, OptionsOf<Of>>> => {
     if (!isObject(value)) throw place.error(`must be an object${shown(value)}`);
-    for (const [key, item] of Object.entries(value)) checkFields(item, fields, place.at(key));
-    return value as Readonly<Record<string, OptionsOf<Of>>>;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [key, checkFields(item, fields, place.at(key))]),
+    );
   };
   const schema = { type: "object", additionalProperties: objectSchema(fields) };
-  return { description, schema: described(schema, description), check };
+  return fieldOf({ description, schema: described(schema, description), check });
 }
 
 /** What fits one of two fields. Errors are those of the second. */
@@ -293,7 +311,7 @@ export function either<const Description extends string, First, Second>(
     }
   };
   const schema = described({ anyOf: [first.schema, second.schema] }, description);
-  return { description, schema, forms: [first, second], check };
+  return fieldOf({ description, schema, forms: [first, second], check });
 }
 
 /** Options within an option, or true or false. */

@@ -113,6 +113,8 @@ export interface Field<Description extends string = string, Type = unknown> {
   readonly schema: OptionSchema | undefined;
   /** Set if the option is required: what it is. */
   readonly required?: string | undefined;
+  /** The value of the option if it is not set. */
+  readonly default?: Type;
   /** Whether a config must set the option, since only code can set those that may replace it. */
   readonly isRequiredInConfig?: true | undefined;
   /** Completes "expected" in an error about a config, if the schema does not say it all. */
@@ -132,6 +134,14 @@ export interface Field<Description extends string = string, Type = unknown> {
   readonly tools?: "names" | "patterns" | undefined;
   /** Returns the value, which is not undefined, or throws an OptionError. */
   readonly check: (value: unknown, place: OptionPlace) => Type;
+  /** The field with a default, which its description ends with: as `shown`, such as "64 MiB", if that reads better. */
+  or<const Value extends string | number | boolean>(
+    value: Value & Type,
+  ): DefaultField<`${Description} Default: ${Value}.`, Type>;
+  or<const Shown extends string | number>(
+    value: Type,
+    shown: Shown,
+  ): DefaultField<`${Description} Default: ${Shown}.`, Type>;
 }
 
 /** The fields of options, by the names of the options. */
@@ -140,6 +150,11 @@ export type Fields = Readonly<Record<string, Field>>;
 /** An option that must be set. */
 export interface RequiredField<Description extends string, Type> extends Field<Description, Type> {
   readonly required: string;
+}
+
+/** An option with a default. */
+export interface DefaultField<Description extends string, Type> extends Field<Description, Type> {
+  readonly default: Type;
 }
 
 // Fields with fields of their own have types of their own, whose names the build reads.
@@ -177,8 +192,15 @@ export type OptionsOf<Of extends Fields> = [RequiredKeys<Of>] extends [never]
   ? Possible<Of, keyof Of>
   : Needed<Of, RequiredKeys<Of>> & Possible<Of, Exclude<keyof Of, RequiredKeys<Of>>>;
 
-/** Checks options. Throws an OptionError that names the owner and the option. */
-export function checkFields<Of extends Fields>(given: unknown, fields: Of, place: OptionPlace): OptionsOf<Of> {
+type DefaultsOf<Of extends Fields> = {
+  readonly [Name in keyof Of as Of[Name] extends { readonly default: unknown } ? Name : never]: TypeOf<Of[Name]>;
+};
+
+/** The same with the defaults, but for those of options within an option. */
+export type ValuesOf<Of extends Fields> = OptionsOf<Of> & DefaultsOf<Of>;
+
+/** Checks options, and adds the defaults. Throws an OptionError that names the owner and the option. */
+export function checkFields<Of extends Fields>(given: unknown, fields: Of, place: OptionPlace): ValuesOf<Of> {
   const names = Object.keys(fields);
   // Public functions are named with parentheses.
   const isFunction = place.owner.endsWith("()");
@@ -199,11 +221,18 @@ export function checkFields<Of extends Fields>(given: unknown, fields: Of, place
       isFunction ? `has no option \`${path}\`; ${meant}` : undefined,
     );
   }
+  const values: Record<string, unknown> = defaultsOf(fields);
   for (const [name, { required: what, check }] of Object.entries(fields)) {
-    if (given[name] !== undefined || what === "") check(given[name], place.at(name));
+    if (given[name] !== undefined || what === "") values[name] = check(given[name], place.at(name));
     else if (what !== undefined) throw place.at(name).error(`is required: ${what}`);
   }
-  return given as OptionsOf<Of>;
+  return values as ValuesOf<Of>;
+}
+
+/** The defaults of options. */
+export function defaultsOf<Of extends Fields>(fields: Of): DefaultsOf<Of> {
+  const known = Object.entries(fields).filter((entry) => entry[1].default !== undefined);
+  return Object.fromEntries(known.map(([name, { default: usual }]) => [name, usual])) as DefaultsOf<Of>;
 }
 
 /** With quotes, since `not` and `in` are names of options too. */

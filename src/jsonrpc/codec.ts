@@ -17,7 +17,7 @@ export interface Limits {
 }
 
 /** The size holds in both directions, on every transport. */
-export const DEFAULT_LIMITS: Limits = { messageBytes: 64 * 1024 * 1024, depth: 128, batch: 100 };
+export const DEFAULT_LIMITS = { messageBytes: 67_108_864, depth: 128, batch: 100 } as const satisfies Limits;
 
 /** Objects and arrays in one message. Small ones need many times their text in memory. */
 const MAX_CONTAINERS = 1_000_000;

@@ -13,7 +13,8 @@ import {
   type Result,
 } from "../core/handler.ts";
 import { digest } from "../core/seal.ts";
-import { isObject } from "../core/values.ts";
+import { defaultsOf } from "../core/options.ts";
+import { defined, isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Unavailable } from "../protocol/lists.ts";
 import type { SubscriptionFilter, Tool } from "../protocol/model/index.ts";
@@ -38,7 +39,7 @@ import type { CodeBudgets } from "./call-answer.ts";
 import { CodeRun } from "./code-run.ts";
 import { declareTools, describeCall } from "./declarations.ts";
 import type { MissingServer, RunTools } from "./offered-tools.ts";
-import type { CodeOptions, LiveOptions } from "./options.ts";
+import { CODE, type CodeOptions, type LiveOptions } from "./options.ts";
 import { createLiveServer, evaluationTool, type Live } from "./server.ts";
 import { type GuestTool, type Language, required } from "./tool.ts";
 import { type CatalogueEntry, directoryOf, identifier, ToolCatalogue } from "./tool-catalogue.ts";
@@ -61,17 +62,14 @@ export interface CodeRunner {
 
 const RUN_CODE = "run-code";
 
-const DEFAULT_BUDGETS: CodeBudgets = { maxCalls: 100, maxParallel: 8, maxResultBytes: 10_000_000 };
-
 export function createCodeRunner(language: Language, options: CodeRunnerOptions): CodeRunner {
   const { callsTools, callSyntax, callAdvice: advice, title, resources } = language;
   if (callsTools === undefined || advice === undefined)
     throw new TypeError(`Code in ${title} cannot call tools; use another language`);
   const { tools, confirm, maxCalls, maxParallel, maxResultBytes, ...liveOptions } = options;
   const budgets: CodeBudgets = {
-    maxCalls: maxCalls ?? DEFAULT_BUDGETS.maxCalls,
-    maxParallel: maxParallel ?? DEFAULT_BUDGETS.maxParallel,
-    maxResultBytes: maxResultBytes ?? DEFAULT_BUDGETS.maxResultBytes,
+    ...defaultsOf(CODE),
+    ...defined({ maxCalls, maxParallel, maxResultBytes }),
   };
   const evaluate: GuestTool = {
     name: RUN_CODE,

@@ -7,7 +7,7 @@ import type { InheritEnv } from "../process/program.ts";
 /** Limits of one session; see the options of a live server. */
 export type Limits = Readonly<Record<keyof typeof LIMIT_BOUNDS, number>>;
 
-export const DEFAULT_LIMITS: Limits = {
+export const DEFAULT_LIMITS = {
   timeoutMs: 30_000,
   memoryMb: 512,
   outputChars: 10_000,
@@ -15,7 +15,7 @@ export const DEFAULT_LIMITS: Limits = {
   printLength: 100,
   printDepth: 4,
   errorHoldMs: 300_000,
-};
+} as const satisfies Limits;
 
 /** Memory that a process may use beyond its heap limit: for the program, stacks and native buffers. */
 const OVERHEAD_MB = 512;

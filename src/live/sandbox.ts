@@ -8,16 +8,15 @@ import { basename, dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
+import { defaultsOf } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { outputOf } from "../process/child.ts";
 import { findProgram, namedEnvironment } from "../process/program.ts";
 import { Grants, isWithin, type SandboxProblem } from "./grants.ts";
-import type { SandboxOptions } from "./options.ts";
+import { SANDBOX, type SandboxOptions } from "./options.ts";
 import { memoryLimitMb, type GuestCommand, type Runtime } from "./runtime.ts";
 import { createSandboxLimit } from "./sandbox-limit.ts";
 
-const MAX_PROCESSES = 50;
-const DISK_MB = 256;
 /** Of /dev/shm, which some programs need for semaphores. */
 const SHARED_MEMORY_MB = 16;
 const CHECK_TIMEOUT_MS = 10_000;
@@ -138,7 +137,7 @@ function explain(said: string): readonly [problem: string, hint: string] {
 const SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin";
 
 /** Namespaces, and the files of the system. */
-function rootArguments({ network, diskMb = DISK_MB }: SandboxOptions): string[] {
+function rootArguments({ network, diskMb = SANDBOX.diskMb.default }: SandboxOptions): string[] {
   const bytes = (mb: number): string => String(mb * 1024 * 1024);
   const names = network === true ? [...SETTINGS, ...NETWORK_SETTINGS] : SETTINGS;
   return [
@@ -203,7 +202,7 @@ async function enter(
   const own = await existing(files);
   const folder = resolve(cwd);
   const isVisible = shown.some(({ path }) => isWithin(folder, path));
-  const { processes = MAX_PROCESSES, diskMb = DISK_MB } = options;
+  const { processes, diskMb } = { ...defaultsOf(SANDBOX), ...defined(options) };
   const limit = await createSandboxLimit({ processes, memoryMb, filesMb: diskMb + SHARED_MEMORY_MB });
   const named = typeof inheritEnv === "object" ? inheritEnv : [];
   const wrapped = [

@@ -34,7 +34,7 @@ import type { GuestParams } from "./guest.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText } from "./runtime.ts";
 import { STILL_RUNNING, WAITING, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
-import type { LiveOptions } from "./options.ts";
+import { LIVE, type LiveOptions } from "./options.ts";
 import { sandboxed } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import type { SessionLog } from "./session-log.ts";
@@ -55,9 +55,6 @@ import {
 export interface Live extends Server {
   readonly [EVALUATES_CODE]: true;
 }
-
-const MAX_SESSIONS = 32;
-const IDLE_MS = 24 * 3_600_000;
 
 const TIMEOUT_ARGUMENT: ArgumentSpecs = { timeout: { type: "number", minimum: 0 } };
 /** Tools that only look are seldom slow. */
@@ -95,8 +92,8 @@ export function createLiveServer(language: Language, options: LiveOptions, hooks
     runtime,
     limits: { ...DEFAULT_LIMITS, ...defined(options.limits ?? {}) },
     ceilings: defined(options.limits ?? {}),
-    maxSessions: options.maxSessions ?? MAX_SESSIONS,
-    idleMs: options.idleMs ?? IDLE_MS,
+    maxSessions: options.maxSessions ?? LIVE.maxSessions.default,
+    idleMs: options.idleMs ?? LIVE.idleMs.default,
     onLoaded: () => server.notify({ method: changedMethod("tools") }),
     onBackground: (owner, session) => listeners.changed(owner, session, ["background"]),
     isOnlyTool: hooks !== undefined,

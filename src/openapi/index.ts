@@ -7,7 +7,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { withTimeout } from "../core/async.ts";
 import { ConnectionError, UserError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
-import { checkFields, OptionPlace } from "../core/options.ts";
+import { checkFields, OptionPlace, type ValuesOf } from "../core/options.ts";
 import { firstChars, hiderOf } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { followSameOrigin, type HttpResponse, type Requester } from "../http/client/requester.ts";
@@ -33,8 +33,6 @@ export interface OpenApi extends Handler {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const TIMEOUT_MS = 30_000;
-const MAX_RESPONSE_BYTES = 1_000_000;
 /** How much of the body of a failed response is shown. */
 const MAX_ERROR_LENGTH = 4_000;
 
@@ -44,8 +42,8 @@ const MAX_ERROR_LENGTH = 4_000;
  * @example
  * await serve(openapi({ document: "./shop.yaml", auth: { token: process.env.SHOP_TOKEN } }));
  */
-export function openapi(options: OpenApiOptions): OpenApi {
-  checkFields(options, OPENAPI, new OptionPlace("openapi()"));
+export function openapi(given: OpenApiOptions): OpenApi {
+  const options = checkFields(given, OPENAPI, new OptionPlace("openapi()"));
   const server = createServer({
     name: options.name ?? "catenary-openapi",
     version: "1",
@@ -71,7 +69,7 @@ export function openapi(options: OpenApiOptions): OpenApi {
 
 async function registerAll(
   server: Server,
-  options: OpenApiOptions,
+  options: ValuesOf<typeof OPENAPI>,
   requester: Requester,
   signal: AbortSignal,
 ): Promise<void> {
@@ -95,9 +93,15 @@ async function registerAll(
   }
 }
 
-function register(server: Server, operation: Operation, api: Api, options: OpenApiOptions, requester: Requester): void {
+function register(
+  server: Server,
+  operation: Operation,
+  api: Api,
+  options: ValuesOf<typeof OPENAPI>,
+  requester: Requester,
+): void {
   const { tool, title, description, annotations, inputSchema, outputSchema } = operation;
-  const { timeoutMs = TIMEOUT_MS, maxResponseBytes = MAX_RESPONSE_BYTES } = options;
+  const { timeoutMs, maxResponseBytes } = options;
   const texts = { description, annotations, ...(title !== undefined && { title }) };
   const schemas = {
     input: checkedWithoutPatterns(inputSchema, tool),

@@ -47,10 +47,10 @@ export const OPENAPI = {
     "The credentials by the names of the document's security schemes: a token, a key, or for basic authentication user:password. Sent only with operations that ask for them.",
   ),
   outputSchemas: boolean(
-    "Whether tools have the schemas of responses. A response that does not fit is an error then. Default: false.",
-  ),
-  timeoutMs: msOrZero("Milliseconds after which a request fails; 0: never. Default: 30000.", "bounded"),
-  maxResponseBytes: count("How many bytes a response of the API may have. Default: 1000000."),
+    "Whether tools have the schemas of responses. A response that does not fit is an error then.",
+  ).or(false),
+  timeoutMs: msOrZero("Milliseconds after which a request fails; 0: never.", "bounded").or(30_000),
+  maxResponseBytes: count("How many bytes a response of the API may have.").or(1_000_000),
 };
 
 /** Options of `openapi()`. */

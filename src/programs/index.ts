@@ -8,7 +8,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { forwardAbort, MAX_DELAY_MS } from "../core/async.ts";
 import { ConnectionError, UserError } from "../core/errors.ts";
 import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
-import { checkFields, OptionPlace } from "../core/options.ts";
+import { checkFields, OptionPlace, type ValuesOf } from "../core/options.ts";
 import { OutputReports, type ProgressListener } from "../core/text.ts";
 import { readPieces } from "../core/turn-budget.ts";
 import { defined, errorMessage } from "../core/values.ts";
@@ -33,8 +33,6 @@ export interface Programs extends Handler {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const TIMEOUT_MS = 30_000;
-const MAX_OUTPUT_BYTES = 100_000;
 const HELP_TIMEOUT_MS = 5_000;
 const MAX_HELP_BYTES = 500_000;
 
@@ -47,8 +45,9 @@ const MAX_HELP_BYTES = 500_000;
  * await serve(chain(log()).to({ dev: programs({ programs: ["git", "docker"], include: ["git log --oneline", "docker ps"] }) }));
  */
 export function programs(options: ProgramsOptions | readonly string[]): Programs {
-  const given: ProgramsOptions = Array.isArray(options) ? { programs: options } : (options as ProgramsOptions);
-  const tools = checkAll(given);
+  const place = new OptionPlace("programs()");
+  const given = checkFields(Array.isArray(options) ? { programs: options } : options, PROGRAMS, place);
+  const tools = checkAll(given, place);
   const running: Setup["running"] = new Map();
   const server = createServer({
     name: given.name ?? "catenary-programs",
@@ -70,7 +69,9 @@ export function programs(options: ProgramsOptions | readonly string[]): Programs
   return Object.defineProperty(handler, EVALUATES_CODE, { value: true }) as Programs;
 }
 
-interface Setup extends ProgramsOptions {
+type Values = ValuesOf<typeof PROGRAMS>;
+
+interface Setup extends Values {
   /** The programs by the names of their tools. */
   readonly tools: ReadonlyMap<string, string>;
   readonly closing: AbortSignal;
@@ -79,9 +80,8 @@ interface Setup extends ProgramsOptions {
 }
 
 /** Throws a TypeError for an invalid option. Returns the programs by the names of their tools. */
-function checkAll(options: ProgramsOptions): ReadonlyMap<string, string> {
-  const place = new OptionPlace("programs()");
-  const { programs: list, descriptions = {}, okExitCodes = {} } = checkFields(options, PROGRAMS, place);
+function checkAll(options: Values, place: OptionPlace): ReadonlyMap<string, string> {
+  const { programs: list, descriptions = {}, okExitCodes = {} } = options;
   const tools = new Map<string, string>();
   for (const program of list) {
     const tool = toolName(program);
@@ -148,7 +148,7 @@ async function readHelp(program: string, setup: Setup): Promise<ProgramHelp> {
   return isEmpty && new RegExp(`\\b${name} help\\b`).test(text) ? parseHelp(await ask("help")) : help;
 }
 
-function common(command: string, { cwd, env, inheritEnv = false }: Setup): CommonOptions {
+function common(command: string, { cwd, env, inheritEnv }: Setup): CommonOptions {
   return { command, inheritEnv, ...defined({ cwd, env }) };
 }
 
@@ -160,7 +160,7 @@ interface CommonOptions {
 }
 
 function register(server: Server, tool: string, program: string, help: ProgramHelp, setup: Setup): void {
-  const { extraOptions = false, descriptions = {} } = setup;
+  const { extraOptions, descriptions = {} } = setup;
   const validate = (value: unknown): StandardSchemaV1.Result<ProgramArguments> =>
     toProgramArguments(help, extraOptions, value);
   const input: StandardSchemaV1<unknown, ProgramArguments> = {
@@ -200,7 +200,7 @@ async function runTool(
   setup: Setup,
   { signal, progress }: ToolContext,
 ): Promise<RunResult> {
-  const { timeoutMs = TIMEOUT_MS, maxOutputBytes = MAX_OUTPUT_BYTES } = setup;
+  const { timeoutMs, maxOutputBytes } = setup;
   const own = forwardAbort(signal);
   const run = runProgram({
     ...common(program, setup),
@@ -226,7 +226,7 @@ function toAnswer(
   setup: Setup,
   okCodes: readonly number[],
 ): ToolAnswer {
-  const { timeoutMs = TIMEOUT_MS } = setup;
+  const { timeoutMs } = setup;
   const ending = hasTimedOut
     ? `Ended after ${timeoutMs / 1_000} seconds, the time limit`
     : signal !== null

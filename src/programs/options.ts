@@ -36,10 +36,10 @@ export const PROGRAMS = {
   cwd: path("The folder that the programs run in. Default: that of this process."),
   env: secretMap("Environment variables for the programs, added to those that they inherit."),
   inheritEnv: either(
-    "Which variables of our environment the programs get. false: those that most programs need, such as PATH and HOME. true: all but our own secrets. An array: those of false, and those of these names, with `*`. Default: false.",
+    "Which variables of our environment the programs get. false: those that most programs need, such as PATH and HOME. true: all but our own secrets. An array: those of false, and those of these names, with `*`.",
     boolean(""),
     strings(""),
-  ),
+  ).or(false),
   include: expecting(
     'an array of patterns, such as ["git log --oneline"]',
     strings(
@@ -50,7 +50,7 @@ export const PROGRAMS = {
     'an array of patterns, such as ["git push*"]',
     strings("Patterns of command lines that may not be run, even if `include` has them."),
   ),
-  extraOptions: boolean("Whether callers may give options that the help of the program does not list. Default: false."),
+  extraOptions: boolean("Whether callers may give options that the help of the program does not list.").or(false),
   okExitCodes: refine(
     field(
       'Exit codes other than 0 that are no failure, by program, such as {"grep": [1]}. Default: none.',
@@ -65,10 +65,10 @@ export const PROGRAMS = {
       }
     },
   ),
-  timeoutMs: msOrZero("Milliseconds after which a program is ended; 0: never. Default: 30000.", "bounded"),
+  timeoutMs: msOrZero("Milliseconds after which a program is ended; 0: never.", "bounded").or(30_000),
   maxOutputBytes: count(
-    "How many bytes of the output of a program are kept, for each of stdout and stderr: its beginning and its end. Default: 100000.",
-  ),
+    "How many bytes of the output of a program are kept, for each of stdout and stderr: its beginning and its end.",
+  ).or(100_000),
 };
 
 /** Options of `programs()`. */

@@ -12,7 +12,7 @@ import { McpError, redactConnectionError } from "./errors.ts";
 export type SecretShape = "tokens" | "jwts" | "private-keys" | "cards" | "emails";
 
 export const SHAPES: readonly SecretShape[] = ["tokens", "jwts", "private-keys", "cards", "emails"];
-export const DEFAULT_SHAPES: readonly string[] = ["tokens", "jwts", "private-keys"];
+export const DEFAULT_SHAPES: readonly SecretShape[] = ["tokens", "jwts", "private-keys"];
 export const MIN_VALUE_LENGTH = 4;
 const REDACTED = "[redacted]";
 

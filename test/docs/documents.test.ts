@@ -122,14 +122,33 @@ describe("docs/reference/limits.md", () => {
 
   it("has every number that declared options take", () => {
     const page = readPage("docs/reference/limits.md");
-    const middleware = [...MIDDLEWARE.values()].map(({ definition }) => definition.options);
-    const declared = [...middleware, GATEWAY, UPSTREAM, LIVE, CODE, PROGRAMS, OPENAPI, LIMITS];
-    const numbers = declared.flatMap((fields: Fields) => numbersIn(objectSchema(fields)));
+    const declared = [...Object.values(DECLARED), LIVE, CODE, LIMITS];
+    const numbers = declared.flatMap((fields) => numbersIn(objectSchema(fields)));
     expect(numbers).toContain("replayBytes");
     expect(numbers.length).toBeGreaterThan(40);
     expect(numbers.filter((name) => !page.includes(`\`${name}\``) && !page.includes(`.${name}\``))).toEqual([]);
   });
+
+  it("has no option of a function that its fields do not have", () => {
+    const rows = tables(readPage("docs/reference/limits.md")).flat();
+    const named = rows.flatMap(([, , cell = ""]) => {
+      const [, owner = "", name = ""] = /`([\w-]+)\(\)`[^:]*: `(\w+)`/.exec(cell) ?? [];
+      const fields = DECLARED[owner];
+      return fields === undefined ? [] : [{ option: `${owner}(): ${name}`, isDeclared: Object.hasOwn(fields, name) }];
+    });
+    expect(named.length).toBeGreaterThan(15);
+    expect(named.filter(({ isDeclared }) => !isDeclared)).toEqual([]);
+  });
 });
+
+/** The fields of the options of public functions. */
+const DECLARED: Readonly<Record<string, Fields>> = {
+  ...Object.fromEntries([...MIDDLEWARE].map(([name, { definition }]) => [name, definition.options])),
+  to: GATEWAY,
+  upstream: UPSTREAM,
+  programs: PROGRAMS,
+  openapi: OPENAPI,
+};
 
 /** The names of the properties in a schema that are numbers. */
 function numbersIn({ properties = {}, anyOf = [] }: OptionSchema): string[] {

@@ -66,10 +66,13 @@ export function amount(text: string): number {
   return Number(number) * factor;
 }
 
-/** The number, or product of numbers, that a source assigns to a constant, key or option. */
+/** The number, or product of numbers, that a source assigns to a constant, key or option, or that is its default. */
 export function writtenNumber(name: string, source: string): number {
-  const pattern = new RegExp(`\\b${name}\\b(?:\\??: [A-Za-z]+)?\\s*(?:=|:|\\?\\?)\\s*(\\d[\\d_ *]*)`);
-  const found = pattern.exec(source)?.[1];
+  const number = "(\\d[\\d_ *]*)";
+  const assigned = new RegExp(`\\b${name}\\b(?:\\??: [A-Za-z]+)?\\s*(?:=|:|\\?\\?)\\s*${number}`);
+  // Up to the line on which the next option begins.
+  const declared = new RegExp(`^  ${name}: (?:(?!^  \\w)[^])*?\\.or\\(\\s*${number}`, "m");
+  const found = (declared.exec(source) ?? assigned.exec(source))?.[1];
   if (found === undefined) throw new Error(`The source assigns no number to ${name}`);
   return found.split("*").reduce((product, factor) => product * Number(factor.trim().replaceAll("_", "")), 1);
 }

@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import { Buffer } from "node:buffer";
 import { dirname, resolve } from "node:path";
-import { boolean, choice, field, func, requiredInConfig, string, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, field, func, requiredInConfig, string } from "../../core/fields.ts";
+import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -23,16 +24,15 @@ const OPTIONS = {
   write: func<(line: string) => void | Promise<void>>(),
   methods: methodNames("Only requests of these methods are written. Default: all."),
   arguments: field(
-    "Also writes arguments, without secrets that are recognized, or only a hash of them. Default: false.",
+    "Also writes arguments, without secrets that are recognized, or only a hash of them.",
     { enum: [true, false, "hash"] },
     'true, false or "hash"',
     (value): value is boolean | "hash" => typeof value === "boolean" || value === "hash",
-  ),
-  start: boolean("Also writes a line before a request is passed on."),
-  onFailure: choice("If lines cannot be written: further requests are refused, or one warning. Default: refuse.", [
+  ).or(false),
+  start: boolean("Also writes a line before a request is passed on.").or(false),
+  onFailure: choice("If lines cannot be written: further requests are refused, or one warning.", ["refuse", "warn"]).or(
     "refuse",
-    "warn",
-  ]),
+  ),
 };
 
 /** Options of `audit()`. */
@@ -57,8 +57,8 @@ export const audit: DefinedMiddleware<[options: AuditOptions]> = define({
   middleware: createAudit,
 });
 
-function createAudit(options: AuditOptions, { folder, error }: DefinitionPlace): Middleware {
-  const { file, write, arguments: given = false, start = false } = options;
+function createAudit(options: ValuesOf<typeof OPTIONS>, { folder, error }: DefinitionPlace): Middleware {
+  const { file, write, arguments: given, start } = options;
   const methods = options.methods && new Set(options.methods);
   const refuses = options.onFailure !== "warn";
   if ((file === undefined) === (write === undefined)) throw error("file", "is required: the path of the file");

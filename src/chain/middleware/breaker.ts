@@ -5,7 +5,7 @@
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Middleware } from "../../core/handler.ts";
-import { boolean, choice, count, ms, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, count, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -14,10 +14,10 @@ import { Item } from "../item.ts";
 import { isNoAnswer } from "../router/failures.ts";
 
 const OPTIONS = {
-  failures: count("After how many failures in a row. Default: 5."),
-  openMs: ms("For how long calls are refused. Default: 30,000."),
-  by: choice("What failures are counted for. Default: upstream.", ["upstream", "tool"]),
-  toolErrors: boolean("Whether a result with isError is a failure. Default: false."),
+  failures: count("After how many failures in a row.").or(5),
+  openMs: ms("For how long calls are refused.").or(30_000),
+  by: choice("What failures are counted for.", ["upstream", "tool"]).or("upstream"),
+  toolErrors: boolean("Whether a result with isError is a failure.").or(false),
 };
 
 /** Options of `breaker()`. */
@@ -40,12 +40,7 @@ export const breaker: DefinedMiddleware<[options?: BreakerOptions]> = define({
   middleware: createBreaker,
 });
 
-function createBreaker({
-  failures: maxFailures = 5,
-  openMs = 30_000,
-  by,
-  toolErrors = false,
-}: BreakerOptions): Middleware {
+function createBreaker({ failures: maxFailures, openMs, by, toolErrors }: ValuesOf<typeof OPTIONS>): Middleware {
   /** Only of what has failed. */
   const circuits = new BoundedMap<string, Circuit>(MAX_CIRCUITS);
   const byTool = by === "tool";

@@ -6,7 +6,8 @@
 import { abortable, deferred } from "../../core/async.ts";
 import { copyContext, isCancelled } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
-import { boolean, count, mapOf, ms, object, ofTools, required, type OptionsOf } from "../../core/fields.ts";
+import { boolean, count, mapOf, ms, object, ofTools, required } from "../../core/fields.ts";
+import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze } from "../../core/values.ts";
 import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.ts";
@@ -21,7 +22,7 @@ import { matchesGlob } from "../../core/text.ts";
 
 const RULE = {
   ttlMs: required("for how many milliseconds results are kept", ms("For how many milliseconds results are kept.")),
-  public: boolean("Whether all callers get the same result. Default: false."),
+  public: boolean("Whether all callers get the same result.").or(false),
 };
 
 /** For how long results are kept, and for whom. */
@@ -32,14 +33,13 @@ const OPTIONS = {
   prompts: mapOf("Prompts, by name.", RULE),
   resources: mapOf("Contents of resources, by URI.", RULE),
   lists: object("For how long all lists are kept.", RULE),
-  maxEntries: count("How many results are kept. Default: 1,000."),
-  maxBytes: count("The size of all results together. Default: 16 MiB."),
+  maxEntries: count("How many results are kept.").or(1_000),
+  maxBytes: count("The size of all results together.").or(16_777_216, "16 MiB"),
 };
 
 /** Options of `cache()`. In the names, `*` matches any characters. The first rule that matches counts. */
 export type CacheOptions = OptionsOf<typeof OPTIONS>;
 
-const MAX_BYTES = 16 * 1024 * 1024;
 /** A longer request is replaced with a digest in the key. */
 const MAX_KEY_LENGTH = 500;
 
@@ -62,12 +62,7 @@ export const cache: DefinedMiddleware<[options?: CacheOptions]> = define({
 /** The methods whose results rules by name concern. */
 const USING: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read"]);
 
-function createCache({
-  lists: listRule,
-  maxEntries = 1_000,
-  maxBytes = MAX_BYTES,
-  ...byName
-}: CacheOptions): ActingMiddleware {
+function createCache({ lists: listRule, maxEntries, maxBytes, ...byName }: ValuesOf<typeof OPTIONS>): ActingMiddleware {
   const lists = listRule && { ...listRule, glob: "*" };
   const rules = new Map(
     LIST_CAPABILITIES.map((kind) => [
@@ -186,7 +181,7 @@ class CachedCall {
     const { method } = this.#request;
     const changes = cache.changesOf(method);
     const result = await next(this.#request, this.#noticingQuestions());
-    const { ttlMs, public: isPublic = false } = this.#rule ?? {
+    const { ttlMs, public: isPublic = RULE.public.default } = this.#rule ?? {
       ttlMs: result["ttlMs"],
       public: result["cacheScope"] === "public",
     };

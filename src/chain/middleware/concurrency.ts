@@ -5,7 +5,7 @@
 import { copyContext } from "../../core/cancel.ts";
 import { forwardAbort, Semaphore } from "../../core/async.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { choice, count, ms, required, type OptionsOf } from "../../core/fields.ts";
+import { choice, count, ms, required, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
@@ -13,9 +13,9 @@ import { methodNames } from "../method-names.ts";
 
 const OPTIONS = {
   calls: required("how many calls may run at once", count("How many calls may run at once.")),
-  by: choice("One limit for each caller, each tool, or all. Default: caller.", ["caller", "tool", "all"]),
-  queue: count("How many calls may wait at each limit. Default: 100.", 0),
-  waitMs: ms("How long a call may wait. Default: 30,000."),
+  by: choice("One limit for each caller, each tool, or all.", ["caller", "tool", "all"]).or("caller"),
+  queue: count("How many calls may wait at each limit.", 0).or(100),
+  waitMs: ms("How long a call may wait.").or(30_000),
   methods: methodNames("The methods that count as calls."),
 };
 
@@ -46,8 +46,8 @@ export const concurrency: DefinedMiddleware<[options: number | ConcurrencyOption
   middleware: createConcurrency,
 });
 
-function createConcurrency(options: ConcurrencyOptions, { error }: DefinitionPlace): Middleware {
-  const { calls, by = "caller", queue = 100, waitMs = 30_000 } = options;
+function createConcurrency(options: ValuesOf<typeof OPTIONS>, { error }: DefinitionPlace): Middleware {
+  const { calls, by, queue, waitMs } = options;
   const methods = options.methods === undefined ? COUNTED : new Set(options.methods);
   if (methods.has(LISTEN)) throw error("methods", `must not have ${LISTEN}: subscriptions have no end`);
   const limits = new Map<string, Limit>();

@@ -4,7 +4,7 @@
 // with the same call.
 
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { boolean, choice, count, either, ofTools, strings, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, count, either, ofTools, strings, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { globMatcher, sanitize } from "../../core/text.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
@@ -14,22 +14,21 @@ import { withoutSecrets } from "../../protocol/redactor.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { calledTool } from "../item.ts";
 
+const ARGUMENTS_LENGTH = 500;
+
 const OPTIONS = {
   include: ofTools(strings("Tools that need consent; `*` matches any characters. Default: all.")),
-  only: choice("Only tools that may destroy something. Default: destructive.", ["destructive", "all"]),
-  arguments: either(
-    "Whether the question shows the arguments, and how many characters. Default: 500.",
-    boolean(""),
-    count(""),
+  only: choice("Only tools that may destroy something.", ["destructive", "all"]).or("destructive"),
+  arguments: either("Whether the question shows the arguments, and how many characters.", boolean(""), count("")).or(
+    ARGUMENTS_LENGTH,
   ),
-  unasked: choice("What happens if the caller cannot be asked. Default: refuse.", ["refuse", "allow"]),
+  unasked: choice("What happens if the caller cannot be asked.", ["refuse", "allow"]).or("refuse"),
 };
 
 /** Options of `confirm()`. */
 export type ConfirmOptions = OptionsOf<typeof OPTIONS>;
 
 const NAME = "confirm";
-const ARGUMENTS_LENGTH = 500;
 const NAME_LENGTH = 200;
 
 /**
@@ -46,7 +45,7 @@ export const confirm: DefinedMiddleware<[options?: ConfirmOptions]> = define({
   middleware: createConfirm,
 });
 
-function createConfirm({ include, only, arguments: shown = true, unasked }: ConfirmOptions): ActingMiddleware {
+function createConfirm({ include, only, arguments: shown, unasked }: ValuesOf<typeof OPTIONS>): ActingMiddleware {
   const concerns = include?.flatMap(matchersOf);
   const isAll = only === "all";
   const allowsUnasked = unasked === "allow";

@@ -6,7 +6,7 @@
 
 import { callListener } from "../../core/listeners.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { boolean, choice, count, either, func, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, count, either, func, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -23,13 +23,13 @@ const DEFAULT_LENGTH = 200;
 const MAX_NAME_LENGTH = 120;
 
 const OPTIONS = {
-  level: choice("The lowest level that is written. Default: info, which is everything.", SEVERITIES),
-  format: choice("A line for people, or a JSON object. Default: text.", ["text", "json"]),
+  level: choice("The lowest level that is written.", SEVERITIES).or("info"),
+  format: choice("A line for people, or a JSON object.", ["text", "json"]).or("text"),
   arguments: either(
     "Also writes arguments and error messages, without secrets that are recognized, cut to 200 characters or to this number.",
     boolean(""),
     count(""),
-  ),
+  ).or(false),
   /** Gets each line, without a line break. Default: writes it to stderr. */
   write: func<(line: string) => void>(),
 };
@@ -52,11 +52,11 @@ export const log: DefinedMiddleware<[options?: LogOptions]> = define({
 });
 
 function createLog({
-  level = "info",
+  level,
   format: form,
-  arguments: given = false,
+  arguments: given,
   write = writeToStderr,
-}: LogOptions): Middleware {
+}: ValuesOf<typeof OPTIONS>): Middleware {
   const lowest = SEVERITIES.indexOf(level);
   const format = form === "json" ? JSON.stringify : formatText;
   const maxLength = typeof given === "number" ? given : given ? DEFAULT_LENGTH : 0;

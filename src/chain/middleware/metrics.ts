@@ -2,15 +2,13 @@
 // The names follow OpenTelemetry's conventions for MCP. Callers choose methods and names, so a name gets figures of its
 // own only once it was in a list or a call of it succeeded, and the number of series is limited. The rest is `_other`.
 
-import { count, type OptionsOf } from "../../core/fields.ts";
+import { count, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { REQUEST_NAMES } from "../method-names.ts";
 import { readBy, type CallReader, type ObservedCall } from "../observe.ts";
 
 const OPTIONS = {
-  maxSeries: count(
-    "How many combinations of method, name, server and error have figures of their own. Default: 1,000.",
-  ),
+  maxSeries: count("How many combinations of method, name, server and error have figures of their own.").or(1_000),
 };
 
 /** Options of `metrics()`. */
@@ -44,7 +42,7 @@ export const metrics: DefinedMiddleware<[options?: MetricsOptions]> = define({
   middleware: createMetrics,
 });
 
-function createMetrics({ maxSeries = 1_000 }: MetricsOptions): ActingMiddleware {
+function createMetrics({ maxSeries }: ValuesOf<typeof OPTIONS>): ActingMiddleware {
   const figures = new Figures(maxSeries);
   const middleware: ActingMiddleware = readBy(figures);
   middleware.metrics = (upstreams) => figures.format(upstreams);

@@ -3,7 +3,7 @@
 // they claim about themselves. All callers without an identity share a bucket.
 
 import type { Middleware } from "../../core/handler.ts";
-import { choice, count, ms, required, type OptionsOf } from "../../core/fields.ts";
+import { choice, count, ms, required, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { methodNames } from "../method-names.ts";
@@ -12,7 +12,7 @@ const OPTIONS = {
   calls: required("how many calls may be made", count("How many calls are allowed in each period.")),
   per: choice("The period. Set either `per` or `perMs`.", ["second", "minute", "hour"]),
   perMs: ms("The period in milliseconds."),
-  by: choice("One limit for each caller, or one for all. Default: caller.", ["caller", "all"]),
+  by: choice("One limit for each caller, or one for all.", ["caller", "all"]).or("caller"),
   methods: methodNames("The methods that count as calls."),
 };
 
@@ -45,7 +45,7 @@ export const rateLimit: DefinedMiddleware<[options: RateLimitOptions]> = define(
   middleware: createRateLimit,
 });
 
-function createRateLimit(options: RateLimitOptions, { error }: DefinitionPlace): Middleware {
+function createRateLimit(options: ValuesOf<typeof OPTIONS>, { error }: DefinitionPlace): Middleware {
   const { calls, per, perMs = per && PERIODS[per] } = options;
   if (perMs === undefined) throw error("per", 'must be "second", "minute" or "hour", or `perMs` must be set');
   if (per !== undefined && options.perMs !== undefined) throw error("perMs", "and `per` exclude each other");

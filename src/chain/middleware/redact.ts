@@ -3,15 +3,15 @@
 
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Middleware, Result } from "../../core/handler.ts";
-import { choices, refine, strings, type OptionsOf } from "../../core/fields.ts";
+import { choices, refine, strings, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { DEFAULT_SHAPES, MIN_VALUE_LENGTH, Redactor, SHAPES } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { trusted } from "../../protocol/compose.ts";
 
 const OPTIONS = {
-  in: choices("Where secrets are replaced. Default: results.", ["results", "arguments"]),
-  detect: choices("What is recognized by its shape. Default: tokens, jwts and private-keys.", SHAPES),
+  in: choices("Where secrets are replaced.", ["results", "arguments"]).or(["results"], "results"),
+  detect: choices("What is recognized by its shape.", SHAPES).or(DEFAULT_SHAPES, "tokens, jwts and private-keys"),
   values: refine(strings("Secrets by their value, such as ${API_KEY}."), (values, place) => {
     if (values.every((value) => value.length >= MIN_VALUE_LENGTH)) return;
     throw place.error(`must have at least ${MIN_VALUE_LENGTH} characters each: shorter ones are in many words`);
@@ -36,8 +36,8 @@ export const redact: DefinedMiddleware<[options?: RedactOptions]> = define({
   middleware: createRedact,
 });
 
-function createRedact(options: RedactOptions): Middleware {
-  const { in: places = ["results"], detect: shapes = DEFAULT_SHAPES, values = [] } = options;
+function createRedact(options: ValuesOf<typeof OPTIONS>): Middleware {
+  const { in: places, detect: shapes, values = [] } = options;
   const keys = (options.keys ?? []).map((key) => key.toLowerCase());
   const isSecret = (name: string): boolean => keys.some((glob) => matchesGlob(glob, name.toLowerCase()));
   const redactor = new Redactor(shapes, values, keys.length > 0 ? isSecret : undefined);

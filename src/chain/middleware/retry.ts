@@ -5,8 +5,7 @@
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { defined } from "../../core/values.ts";
-import { count, ms, type OptionsOf } from "../../core/fields.ts";
+import { count, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
 import { calledTool } from "../item.ts";
@@ -14,13 +13,11 @@ import { define, type ActingMiddleware, type DefinedMiddleware } from "../define
 import { methodNames } from "../method-names.ts";
 
 const OPTIONS = {
-  attempts: count("How many times a request is sent at most. Default: 3."),
-  firstMs: ms("The first pause. Default: 1,000."),
-  maxMs: ms("The longest pause. Default: 60,000."),
+  attempts: count("How many times a request is sent at most.").or(3),
+  firstMs: ms("The first pause.").or(1_000),
+  maxMs: ms("The longest pause.").or(60_000),
   methods: methodNames("Only requests of these methods are sent again. Default: all."),
 };
-
-const ATTEMPTS = 3;
 
 /** Options of `retry()`. */
 export type RetryOptions = OptionsOf<typeof OPTIONS>;
@@ -39,9 +36,8 @@ export const retry: DefinedMiddleware<[options?: RetryOptions]> = define({
   middleware: createRetry,
 });
 
-function createRetry({ attempts = ATTEMPTS, firstMs, maxMs, methods: names }: RetryOptions): ActingMiddleware {
+function createRetry({ attempts, methods: names, ...pauses }: ValuesOf<typeof OPTIONS>): ActingMiddleware {
   const methods = names && new Set(names);
-  const pauses = defined({ firstMs, maxMs });
   const run = async (request: Request, context: Context, next: Handler): Promise<Result> => {
     const call = new RetriedCall(request, context);
     for (let count = 1; ; count += 1) {

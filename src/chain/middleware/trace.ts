@@ -15,7 +15,7 @@ import type {
 } from "@opentelemetry/api";
 import { ignoreRejection, within } from "../../core/async.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
-import { boolean, choice, code, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, code, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { errorMessage } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -25,12 +25,9 @@ import { jsonOf, ObservedCall, publicUri, type CallReader } from "../observe.ts"
 import { errorType } from "./metrics.ts";
 
 const OPTIONS = {
-  kind: choice("The side of the spans: client for the middleware of one upstream. Default: server.", [
-    "server",
-    "client",
-  ]),
-  content: boolean(
-    "Whether spans have arguments, results and error messages, without secrets that are recognized. Default: false.",
+  kind: choice("The side of the spans: client for the middleware of one upstream.", ["server", "client"]).or("server"),
+  content: boolean("Whether spans have arguments, results and error messages, without secrets that are recognized.").or(
+    false,
   ),
   /** The module `@opentelemetry/api`. Default: it is imported. */
   api: code<object>(),
@@ -60,7 +57,7 @@ export const trace: DefinedMiddleware<[options?: TraceOptions]> = define({
   middleware: createTrace,
 });
 
-function createTrace({ kind = "server", content: hasContent = false, api }: TraceOptions): Middleware {
+function createTrace({ kind, content: hasContent, api }: ValuesOf<typeof OPTIONS>): Middleware {
   let tracer = api && new Tracer(api as Api, kind, hasContent);
   let loading: Promise<Tracer> | undefined;
   const load = async (): Promise<Tracer> => (tracer = new Tracer(await loadApi(), kind, hasContent));

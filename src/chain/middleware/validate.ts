@@ -4,7 +4,7 @@
 
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { boolean, choice, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
@@ -17,12 +17,12 @@ import { define, type ActingMiddleware, type DefinedMiddleware } from "../define
 import { calledTool } from "../item.ts";
 
 const OPTIONS = {
-  arguments: boolean("Whether calls with invalid arguments are refused. Default: true."),
-  results: choice("What happens to an invalid result: an error, one warning, or nothing. Default: refuse.", [
+  arguments: boolean("Whether calls with invalid arguments are refused.").or(true),
+  results: choice("What happens to an invalid result: an error, one warning, or nothing.", [
     "refuse",
     "warn",
     "off",
-  ]),
+  ]).or("refuse"),
 };
 
 /** Options of `validate()`. */
@@ -51,7 +51,7 @@ export const validate: DefinedMiddleware<[options?: ValidateOptions]> = define({
   middleware: createValidate,
 });
 
-function createValidate({ arguments: checksArguments = true, results = "refuse" }: ValidateOptions): ActingMiddleware {
+function createValidate({ arguments: checksArguments, results }: ValuesOf<typeof OPTIONS>): ActingMiddleware {
   const checks = new SchemaChecks();
   const tasks = new BoundedMap<string, Tool>(MAX_TASKS);
   const checkResult = async ({ name, outputSchema }: Tool, result: Result): Promise<void> => {

@@ -2,7 +2,8 @@
 // decision counts for lists, calls, completions and subscriptions.
 
 import { permits, scopesProblem } from "../../protocol/caller.ts";
-import { boolean, choice, func, listOf, ofTools, refine, strings, type OptionsOf } from "../../core/fields.ts";
+import { boolean, choice, func, listOf, ofTools, refine, strings } from "../../core/fields.ts";
+import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Caller } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
@@ -13,7 +14,7 @@ import { capabilityOf } from "../named-items.ts";
 import { nameMatcher, type NameMatcher } from "./name-rules.ts";
 
 const RULE = {
-  allow: boolean("What a match means. Default: true."),
+  allow: boolean("What a match means.").or(true),
   callers: strings("The identities of callers; `*` matches any characters."),
   scopes: refine(strings("The caller must have all of these scopes."), (scopes, place) => {
     const problem = scopesProblem(scopes);
@@ -39,7 +40,7 @@ const OPTIONS = {
   default: choice("What no rule matches. Default: deny.", ["allow", "deny"]),
   /** Decides about what no rule matches, instead of `default`. */
   decide: func<(caller: Caller, item: AuthorizedItem) => boolean | Promise<boolean>>(),
-  tell: boolean("Whether a refused call says so. Default: false."),
+  tell: boolean("Whether a refused call says so.").or(false),
 };
 
 /** Options of `authorize()`. */
@@ -68,8 +69,8 @@ export const authorize: DefinedMiddleware<[options: AuthorizeOptions]> = define(
   transform: createAuthorize,
 });
 
-function createAuthorize(options: AuthorizeOptions, { error }: DefinitionPlace): Transform {
-  const { decide, default: byDefault, tell = false } = options;
+function createAuthorize(options: ValuesOf<typeof OPTIONS>, { error }: DefinitionPlace): Transform {
+  const { decide, default: byDefault, tell } = options;
   if (options.rules === undefined && decide === undefined) throw error("rules", "is required");
   if (decide !== undefined && byDefault !== undefined) throw error("default", "and `decide` exclude each other");
   const rules = (options.rules ?? []).map(readRule);
@@ -108,7 +109,7 @@ function rulingOf(
 }
 
 function readRule(rule: AuthorizeRule): Rule {
-  const { allow = true, callers, scopes } = rule;
+  const { allow = RULE.allow.default, callers, scopes } = rule;
   const named = LIST_CAPABILITIES.map((capability) => [capability, rule[capability]] as const);
   const namesNone = named.every(([, globs]) => globs === undefined);
   const matches = Object.fromEntries(

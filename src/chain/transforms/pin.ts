@@ -19,7 +19,7 @@ import type { Pin, PinKind, PinnedDefinition } from "../pins.ts";
 import { backgroundContext, listPart, readAllPages, type ListContents } from "../router/pages.ts";
 
 const OPTIONS = {
-  first: choice("What happens to the first list of a server. Default: approve.", ["approve", "hold"]),
+  first: choice("What happens to the first list of a server.", ["approve", "hold"]).or("approve"),
   file: string("The path of the file of approved definitions."),
   server: string("The name of the server in the file."),
   /** Called once for each item that is held. Default: writes a warning. */

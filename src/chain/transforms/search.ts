@@ -5,7 +5,7 @@
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { count, ofTools, refine, strings, type OptionsOf } from "../../core/fields.ts";
+import { count, ofTools, refine, strings, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
   answerDescribe,
@@ -33,12 +33,12 @@ import { kindsOf, type Layer } from "../layer.ts";
 const OPTIONS = {
   include: ofTools(strings("The tools that stay in the list, by name; `*` matches any characters. Default: none.")),
   limit: refine(
-    count("The default for the argument `limit` of `search-tools`; at most 50. Default: 10."),
+    count("The default for the argument `limit` of `search-tools`; at most 50."),
     (limit, place) => {
       if (limit > MAX_FOUND) throw place.error(`must be at most ${MAX_FOUND}, not ${limit}`);
     },
     { maximum: MAX_FOUND },
-  ),
+  ).or(USUAL_FOUND),
 };
 
 /** Options of `search()`. */
@@ -81,7 +81,7 @@ export const search: DefinedMiddleware<[options?: SearchOptions]> = define({
   layer: createSearch,
 });
 
-function createSearch({ include = [], limit = USUAL_FOUND }: SearchOptions): Layer {
+function createSearch({ include = [], limit }: ValuesOf<typeof OPTIONS>): Layer {
   const middleware: Middleware = (request, context, next) => {
     const { method, params } = request;
     if (method === "tools/list") return readTools(next, context).then((read) => shortList(TOOLS, read, include));

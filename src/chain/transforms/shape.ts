@@ -9,7 +9,7 @@ import { copyContext } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { firstChars, lastChars } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
-import { count, func, ms, type OptionsOf } from "../../core/fields.ts";
+import { count, func, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { jsonLength } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import type { Layer } from "../layer.ts";
@@ -17,9 +17,9 @@ import { notFound } from "../named-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 
 const OPTIONS = {
-  maxChars: count("How many characters a result may have. Default: 20,000."),
-  keepMs: ms("How long a whole result is kept. Default: 10 minutes."),
-  keepBytes: count("How many bytes of whole results are kept, for all callers together. Default: 64 MiB."),
+  maxChars: count("How many characters a result may have.").or(20_000),
+  keepMs: ms("How long a whole result is kept.").or(600_000, "10 minutes"),
+  keepBytes: count("How many bytes of whole results are kept, for all callers together.").or(67_108_864, "64 MiB"),
   /** Returns a text that replaces the whole text, at most `maxChars` of it. Default: its beginning and its end. */
   summarize: func<(text: string, request: Request, context: Context) => string | Promise<string>>(),
 };
@@ -27,9 +27,6 @@ const OPTIONS = {
 /** Options of `shape()`. */
 export type ShapeOptions = OptionsOf<typeof OPTIONS>;
 
-const MAX_CHARS = 20_000;
-const KEEP_MS = 600_000;
-const KEEP_BYTES = 64 * 1024 * 1024;
 /** Results that are kept, however short they are. */
 const MAX_KEPT = 1_000;
 /** The part of the limit that the beginning gets; the end gets the rest. */
@@ -72,8 +69,7 @@ export const shape: DefinedMiddleware<[options?: ShapeOptions]> = define({
   layer: createShape,
 });
 
-function createShape(options: ShapeOptions): Layer {
-  const { maxChars = MAX_CHARS, keepMs = KEEP_MS, keepBytes = KEEP_BYTES, summarize } = options;
+function createShape({ maxChars, keepMs, keepBytes, summarize }: ValuesOf<typeof OPTIONS>): Layer {
   const kept = new KeptResults(keepMs, keepBytes);
   const cut = (result: Result, request: Request, context: Context): Result | Promise<Result> => {
     if (!isTooLong(result, maxChars)) return result;

@@ -6,22 +6,31 @@ import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts
 import { MAX_DELAY_MS } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler } from "../../core/handler.ts";
+import { defaultsOf } from "../../core/options.ts";
 import { defined } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
 import { backgroundContext } from "../router/pages.ts";
 import { ListsFile, readStoredLists } from "./stored-lists.ts";
 import { ALL_REQUESTS } from "./sharing.ts";
-import { forwardedHeaders, isCommand, isTransport, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
+import {
+  forwardedHeaders,
+  isCommand,
+  isTransport,
+  UPSTREAM,
+  type UpstreamOptions,
+  type UpstreamTarget,
+} from "./options.ts";
 import { UpstreamPool } from "./pool.ts";
 import { RestartPolicy } from "./recovery.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 import type { UpstreamSessionHost } from "./session.ts";
 
-/** How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. */
+/**
+ * How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. The start itself goes on
+ * for longer, since a package manager may have to download the program first.
+ */
 const START_WAIT_MS = 60_000;
-/** The start itself goes on for this long, since a package manager may have to download the program first. */
-const START_TIMEOUT_MS = 10 * 60_000;
 
 export interface PoolContext {
   /** The command or URL, without secrets. */
@@ -44,7 +53,7 @@ export function createPool(
     hidesPath: true,
   };
   // The caller sets its own limit and cancels, so by default a call has none here.
-  const { timeoutMs = 0, maxTimeoutMs = 0, startTimeoutMs } = options;
+  const { timeoutMs, maxTimeoutMs, startTimeoutMs } = { ...defaultsOf(UPSTREAM), ...defined(options) };
   const open = (host: UpstreamSessionHost, background: Context): Promise<UpstreamConnection> => {
     const { isOwn, revision: offers } = host;
     const { style } = host.client;
@@ -61,7 +70,7 @@ export function createPool(
           isShared: !isOwn,
           defaultContext: background,
           timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
-          startTimeoutMs: startTimeoutMs ?? START_TIMEOUT_MS,
+          startTimeoutMs,
           onAsked: () => host.onAsked?.(),
           ...defined({ revision, offers }),
         },
@@ -78,7 +87,7 @@ export function createPool(
     maxSessions,
     restart: isProgram ? (restart ?? {}) : undefined,
     startFailures: isProgram ? new RestartPolicy(restart) : undefined,
-    startWaitMs: startTimeoutMs === 0 ? MAX_DELAY_MS : (startTimeoutMs ?? START_WAIT_MS),
+    startWaitMs: startTimeoutMs === 0 ? MAX_DELAY_MS : (options.startTimeoutMs ?? START_WAIT_MS),
     forwardHeaders: options.forwardHeaders,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,

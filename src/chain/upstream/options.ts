@@ -36,15 +36,15 @@ export const SHARES: readonly Share[] = ["shared", "per-session", "per-caller", 
 /** A URL, a program to start, a handler in this process, or a transport that is not started yet. */
 export type UpstreamTarget = Target;
 
-const RESTART = {
+export const RESTART = {
   maxFailures: count(
-    "After this many failures within the window, it is not restarted until the oldest is outside it. Default: 5.",
+    "After this many failures within the window, it is not restarted until the oldest is outside it.",
+  ).or(5),
+  windowMs: msOrZero("The window in milliseconds.").or(180_000),
+  firstMs: msOrZero("Milliseconds before the first restart; each further delay is 1.6 times the previous one.").or(
+    1_000,
   ),
-  windowMs: msOrZero("The window in milliseconds. Default: 180000."),
-  firstMs: msOrZero(
-    "Milliseconds before the first restart; each further delay is 1.6 times the previous one. Default: 1000.",
-  ),
-  maxMs: msOrZero("The longest delay in milliseconds. Default: 60000."),
+  maxMs: msOrZero("The longest delay in milliseconds.").or(60_000),
 };
 
 /** How often and how soon an upstream is restarted after failures. */
@@ -58,10 +58,10 @@ export const UPSTREAM = {
   ),
   env: secretMap("Variables to add to the environment of a command."),
   inheritEnv: either(
-    "Which variables of our environment a command inherits. false: those that most programs need, such as PATH and HOME. true: all but the secrets of Catenary. An array: those of false, and the variables of these names, in which `*` matches any characters. Default: false.",
+    "Which variables of our environment a command inherits. false: those that most programs need, such as PATH and HOME. true: all but the secrets of Catenary. An array: those of false, and the variables of these names, in which `*` matches any characters.",
     boolean(""),
     strings(""),
-  ),
+  ).or(false),
   cwd: path("The folder in which a command is started."),
   // Only the format is checked: loading all revisions would slow down every program that creates a chain.
   revision: field(
@@ -70,26 +70,27 @@ export const UPSTREAM = {
     "a date as a string: YYYY-MM-DD",
     (value): value is string => typeof value === "string" && /^\d{4}-\d{2}-\d{2}$/.test(value),
   ),
-  timeoutMs: msOrZero(
-    "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0, since the caller has a limit.",
+  timeoutMs: msOrZero("Milliseconds without a response or progress after which a call fails; 0: never.").or(
+    0,
+    "0, since the caller has a limit",
   ),
-  maxTimeoutMs: msOrZero("Milliseconds after which a call fails even if it makes progress; 0: never. Default: 0."),
-  startTimeoutMs: msOrZero(
-    "Milliseconds that the server may take to start and to answer its first request. Default: 600000.",
+  maxTimeoutMs: msOrZero("Milliseconds after which a call fails even if it makes progress; 0: never.").or(0),
+  startTimeoutMs: msOrZero("Milliseconds that the server may take to start and to answer its first request.").or(
+    600_000,
   ),
-  idleMs: msOrZero("Milliseconds without a call after which a session ends; 0: never. Default: 30 minutes."),
+  idleMs: msOrZero("Milliseconds without a call after which a session ends; 0: never.").or(1_800_000, "30 minutes"),
   restart: object(
     "How often and how soon a crashed command is restarted.",
     RESTART,
     "an object, such as {maxFailures: 5, windowMs: 180000}",
   ),
   start: boolean(
-    "true: start the server with the gateway instead of with the first request. Has no effect with a share of per-session or per-request. Default: false.",
-  ),
+    "true: start the server with the gateway instead of with the first request. Has no effect with a share of per-session or per-request.",
+  ).or(false),
   remember: boolean(
-    "Whether to cache what a command offers, so that it can be listed without starting the command. Default: true.",
-  ),
-  maxSessions: count("Maximum open sessions with the server. Default: 100."),
+    "Whether to cache what a command offers, so that it can be listed without starting the command.",
+  ).or(true),
+  maxSessions: count("Maximum open sessions with the server.").or(100),
   /** For a URL: headers to send with every HTTP request. */
   headers: code<NonNullable<ConnectOptions["headers"]>>(),
   forwardHeaders: refine(

@@ -17,7 +17,7 @@ import { ListsStore, type ListsFile } from "./stored-lists.ts";
 import { SESSION_BUSY } from "./client-requests.ts";
 import { Ownership } from "./ownership.ts";
 import { declaredCapabilities, sessionKeyFor, type SessionKey } from "./sharing.ts";
-import { forwardedHeaders, type Share, type UpstreamState, type UpstreamStatus } from "./options.ts";
+import { forwardedHeaders, UPSTREAM, type Share, type UpstreamState, type UpstreamStatus } from "./options.ts";
 import { UpstreamSession, type UpstreamSettings } from "./session.ts";
 
 /** For whom a session is opened. */
@@ -34,13 +34,12 @@ export interface UpstreamPoolOptions extends UpstreamSettings {
   readonly share: Share | undefined;
   /** The names of headers of callers that are passed on. */
   readonly forwardHeaders?: readonly string[] | undefined;
-  /** The most sessions at the same time. Default: MAX_ACTIVE. */
+  /** The most sessions at the same time. Default: that of `upstream()`. */
   readonly maxSessions?: number | undefined;
   /** The file for what is known of the upstream for one principal; undefined if nothing is stored. */
   listsFile(principal: string | undefined): ListsFile | undefined;
 }
 
-const MAX_ACTIVE = 100;
 /** Active and idle sessions together: as many sessions as our own server allows. */
 const MAX_IN_ALL = 10_000;
 /** How long a request waits for a free session with `share: "per-request"`. */
@@ -74,7 +73,7 @@ export class UpstreamPool {
 
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
-    this.#maxSessions = options.maxSessions ?? MAX_ACTIVE;
+    this.#maxSessions = options.maxSessions ?? UPSTREAM.maxSessions.default;
     this.#slots = new Semaphore(this.#maxSessions);
   }
 

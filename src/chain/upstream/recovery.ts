@@ -3,27 +3,21 @@
 
 import { backoffMs } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/values.ts";
+import { defaultsOf, type ValuesOf } from "../../core/options.ts";
+import { defined, errorMessage } from "../../core/values.ts";
 import { withoutDiagnostics } from "../../protocol/errors.ts";
-import type { FailureCause, RestartOptions } from "./options.ts";
-
-const MAX_FAILURES = 5;
-const WINDOW_MS = 180_000;
+import { RESTART, type FailureCause, type RestartOptions } from "./options.ts";
 
 /** Counts failures of one kind: crashes, or failed starts. */
 export class RestartPolicy {
   /** The number of all failures so far. */
   count = 0;
-  readonly #maxFailures: number;
-  readonly #windowMs: number;
-  readonly #options: RestartOptions;
+  readonly #options: ValuesOf<typeof RESTART>;
   #failures: number[] = [];
   #notBefore = 0;
 
   constructor(options: RestartOptions = {}) {
-    this.#maxFailures = options.maxFailures ?? MAX_FAILURES;
-    this.#windowMs = options.windowMs ?? WINDOW_MS;
-    this.#options = options;
+    this.#options = { ...defaultsOf(RESTART), ...defined(options) };
   }
 
   failed(now: number = performance.now()): void {
@@ -39,25 +33,25 @@ export class RestartPolicy {
 
   /** Whether there were too many failures within the window. */
   isExhausted(now: number = performance.now()): boolean {
-    return this.count > 0 && this.#recent(now).length >= this.#maxFailures;
+    return this.count > 0 && this.#recent(now).length >= this.#options.maxFailures;
   }
 
   /** Milliseconds until it is no longer exhausted. */
   exhaustedMs(now: number = performance.now()): number {
-    const oldest = this.#recent(now).at(-this.#maxFailures);
-    return oldest === undefined ? 0 : Math.max(0, oldest + this.#windowMs - now);
+    const oldest = this.#recent(now).at(-this.#options.maxFailures);
+    return oldest === undefined ? 0 : Math.max(0, oldest + this.#options.windowMs - now);
   }
 
   /** The limit in words: "5 times in 3 minutes". */
   get limit(): string {
-    const minutes = this.#windowMs / 60_000;
+    const minutes = this.#options.windowMs / 60_000;
     const isWhole = minutes > 1 && Number.isInteger(minutes);
-    const window = isWhole ? `${minutes} minutes` : `${this.#windowMs / 1_000} seconds`;
-    return `${this.#maxFailures} times in ${window}`;
+    const window = isWhole ? `${minutes} minutes` : `${this.#options.windowMs / 1_000} seconds`;
+    return `${this.#options.maxFailures} times in ${window}`;
   }
 
   #recent(now: number): number[] {
-    return this.#failures.filter((at) => at > now - this.#windowMs);
+    return this.#failures.filter((at) => at > now - this.#options.windowMs);
   }
 }
 

@@ -31,6 +31,7 @@ import { LISTS_BY_METHOD } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 import { answerFrom, ListsKeeper, grantedBy, type ListsOwner, type ListsStore } from "./stored-lists.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
+import { UPSTREAM } from "./options.ts";
 import type { RecoveryOptions } from "./recovery.ts";
 import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
@@ -64,7 +65,7 @@ export interface UpstreamSettings extends RecoveryOptions {
   open(host: UpstreamSessionHost, background: Context): Promise<UpstreamConnection>;
   /** How long a request waits for a start. */
   readonly startWaitMs: number;
-  /** Idle time after which a session is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
+  /** Idle time after which a session is stopped. Default: that of `upstream()`, but not while a caller with a session is connected. */
   readonly idleMs?: number | undefined;
   onState(): void;
 }
@@ -76,7 +77,6 @@ interface Subscription {
   readonly grant: Grant;
 }
 
-const IDLE_MS = 30 * 60_000;
 /** The longest time that a task keeps the upstream running. Also applies if the task has no `ttlMs`. */
 const TASK_MS = 60 * 60_000;
 const MAX_TASKS = 1_000;
@@ -119,7 +119,7 @@ export class UpstreamSession implements ListsOwner {
     this.#lists = host.store && new ListsKeeper(host.store, this);
     this.supervisor = new Supervisor({
       ...settings,
-      idleMs: settings.idleMs ?? IDLE_MS,
+      idleMs: settings.idleMs ?? UPSTREAM.idleMs.default,
       open: (signal) => settings.open(host, this.background(signal)),
       checkCapacity: () => host.checkCapacity?.(),
       isNeeded: () => this.#isNeeded(),

@@ -11,6 +11,7 @@ import {
   inProcessStatus,
   isCommand,
   isTransport,
+  UPSTREAM,
   type UpstreamOptions,
   type UpstreamStatus,
   type UpstreamTarget,
@@ -119,7 +120,7 @@ export function wrapUpstream(
 /** The command with the options that say how it is started. */
 export function commandWith(command: Command, { env, cwd, inheritEnv }: UpstreamOptions): Command {
   // A gateway has the keys of many programs in its environment, so a program gets no more than it needs.
-  const inherit = inheritEnv ?? command.inheritEnv ?? false;
+  const inherit = inheritEnv ?? command.inheritEnv ?? UPSTREAM.inheritEnv.default;
   return { ...command, inheritEnv: inherit, ...defined({ env: env && { ...command.env, ...env }, cwd }) };
 }
 

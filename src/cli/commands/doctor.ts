@@ -52,6 +52,7 @@ import {
   TARGET_FLAGS,
   targetName,
   type TargetValues,
+  TIMEOUT_MS,
 } from "../target/target.ts";
 import { hintFor, paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
@@ -59,7 +60,7 @@ import { ProgressLine } from "../terminal/progress-line.ts";
 
 const { env, cwd, header, token, revision } = TARGET_FLAGS;
 const FLAGS = {
-  timeout: seconds("How long a server may take to answer. Default 60."),
+  timeout: seconds(`How long a server may take to answer. Default ${TIMEOUT_MS / 1_000}.`),
   ...section(undefined, { env, cwd, header, token, revision }),
   quiet: boolean("Shows only what is wrong."),
   json: boolean(
@@ -83,7 +84,6 @@ signed in, 4 unreachable or not answering; 130 interrupted.`,
   runArguments: doctor,
 });
 
-const DEFAULT_TIMEOUT_MS = 60_000;
 /** How many servers are started at the same time. */
 const PARALLEL = 4;
 
@@ -136,7 +136,7 @@ interface Session {
 }
 
 function commonOptions({ values, signal }: Session): ServerCheckOptions {
-  const timeoutMs = values.timeout ?? DEFAULT_TIMEOUT_MS;
+  const timeoutMs = values.timeout ?? TIMEOUT_MS;
   return { timeoutMs, signal, hide: (text) => text, revision: values.revision };
 }
 

@@ -9,7 +9,7 @@ import { boolean } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
 import type { EvaluationRecord } from "../../live/evaluation.ts";
 import { findLanguage, LANGUAGE_NAMES, LANGUAGES, languageSettings, suggestLanguage } from "../../live/languages.ts";
-import type { Runtime } from "../../live/runtime.ts";
+import { DEFAULT_LIMITS, type Runtime } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { EXIT, Interruption, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
@@ -67,7 +67,10 @@ const FLAGS = {
   file: flag("PATH", "Evaluates the code in this file. Errors name the file.", {
     expected: "the path of a file",
   }),
-  timeout: seconds("How long the evaluation may take. Default 30; 0: no limit.", MAX_SECONDS),
+  timeout: seconds(
+    `How long the evaluation may take. Default ${DEFAULT_LIMITS.timeoutMs / 1_000}; 0: no limit.`,
+    MAX_SECONDS,
+  ),
   ...LANGUAGE_FLAGS,
   ...SANDBOX_FLAG,
   json: boolean(
@@ -167,9 +170,8 @@ async function readCode(code: string | undefined, file: string | undefined): Pro
 async function evaluate(args: readonly string[]): Promise<number> {
   const { language, code, file, json, isStdinUsed, sandbox, settings, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
-  const [{ evaluateOnce }, { DEFAULT_LIMITS }, { sandboxed }] = await Promise.all([
+  const [{ evaluateOnce }, { sandboxed }] = await Promise.all([
     import("../../live/sessions.ts"),
-    import("../../live/runtime.ts"),
     import("../../live/sandbox.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;

@@ -9,6 +9,7 @@ import { FLAGS_WITHOUT_VALUE, upstream } from "../../chain/upstream/upstream.ts"
 import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
+import { LISTEN_DEFAULTS } from "../../http/server/defaults.ts";
 import { orList } from "../../live/languages.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { serve } from "../../serve.ts";
@@ -42,6 +43,8 @@ import {
 } from "../target/target.ts";
 import { isTerminal, printNotice, printStatus, sanitizeFor, writeLines } from "../terminal/output.ts";
 
+const SHARE = "per-session";
+
 const FLAGS = {
   ...section("With COMMAND", COMMAND_FLAGS),
   ...section("With URL", { ...URL_FLAGS, ...SIGN_IN_FLAGS }),
@@ -50,7 +53,7 @@ const FLAGS = {
     revision: TARGET_FLAGS.revision,
     share: oneOf(
       "HOW",
-      `[Which callers share](chain.md#share) one process or session of the server: ${orList(SHARES.map((name) => `\`${name}\``))}. Default \`per-session\`.`,
+      `[Which callers share](chain.md#share) one process or session of the server: ${orList(SHARES.map((name) => `\`${name}\``))}. Default \`${SHARE}\`.`,
       SHARES,
     ),
     ...SERVE_FLAGS,
@@ -152,10 +155,9 @@ async function run(args: readonly string[]): Promise<undefined> {
   const onNoise = (text: string): void => report.onNoise(name, text);
   // The lists are not cached: a program that no longer starts must not look as if it did.
   // Each client has its own process, which gets the name and capabilities of the client.
-  const share = "per-session";
   // The command stands where a client would start the program, so the program gets all that the client set.
   const settings = {
-    ...({ name, remember: false, share, inheritEnv: true } as const),
+    ...({ name, remember: false, share: SHARE, inheritEnv: true } as const),
     ...options,
     ...{ onState, onStderr, onNoise },
   };
@@ -174,7 +176,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   const serving = await startServing(handler, { http: { ...http, ...auth }, ...defined({ compat }) });
   // The banner does not show the arguments, since one of them may be a secret.
   const { url = "" } = serving;
-  const { host = "127.0.0.1", allowedHosts } = http;
+  const { host = LISTEN_DEFAULTS.host, allowedHosts } = http;
   const about = { url, source: name, name, host, allowedHosts, ...banner };
   announce(serving, about, line.values.json === true ? { url } : undefined);
 }

@@ -8,6 +8,7 @@ import type { Gateway } from "../../chain/gateway.ts";
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { Config } from "../../config/index.ts";
+import { LISTEN_DEFAULTS } from "../../http/server/defaults.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
@@ -324,7 +325,7 @@ async function serveHttp(
   await openSocket(opened, url, banner.token);
   const upstreams = isUp && gateway !== undefined ? statusAtStart(gateway, opened, values.start === true) : undefined;
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
-  const { host = "127.0.0.1", allowedHosts } = http;
+  const { host = LISTEN_DEFAULTS.host, allowedHosts } = http;
   const about = { url, source, name, host, allowedHosts, ...banner };
   if (starter !== undefined) {
     const { starterLines } = await import("../serve/without-config.ts");

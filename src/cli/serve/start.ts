@@ -7,6 +7,7 @@ import type { Address } from "../../config/self-calls.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { boolean, strings } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
+import { LISTEN_DEFAULTS } from "../../http/server/defaults.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { orList } from "../../live/languages.ts";
@@ -39,7 +40,7 @@ export const SERVE_FLAGS = {
 };
 
 const HTTP_FLAGS = {
-  path: flag("PATH", "The path of the endpoint. Default `/mcp`."),
+  path: flag("PATH", `The path of the endpoint. Default \`${LISTEN_DEFAULTS.path}\`.`),
   "allow-host": flag("NAME", strings("Accepts this name in the `Host` header.")),
   "allow-origin": flag(
     "ORIGIN",
@@ -82,9 +83,6 @@ export function parseEndpointFlags(values: ServeValues): ServeHttpOptions {
   return defined({ path, allowedHosts, allowedOrigins });
 }
 
-const DEFAULT_HOST = "127.0.0.1";
-const DEFAULT_PORT = 3_000;
-
 /** Parses `127.0.0.1:3000`, `:3000`, `3000`, `localhost` or `[::1]:0`. An IPv6 host is without brackets. */
 export function parseAddress(text: string): Address {
   if (text === "") throw new UsageError(`--http needs an address: ${ADDRESS_FORMS}`);
@@ -106,7 +104,7 @@ export function parseAddress(text: string): Address {
 }
 
 function parsePort(digits: string | undefined, text: string): number {
-  const port = digits === undefined ? DEFAULT_PORT : Number(digits);
+  const port = digits === undefined ? LISTEN_DEFAULTS.port : Number(digits);
   if (port > 65_535) throw new UsageError(`--http ${text}: the port must be from 0 (any free port) to 65535`);
   return port;
 }
@@ -136,7 +134,10 @@ export async function startServing(handler: Closeable, options: ServeOptions): P
 }
 
 /** Says what runs on the port, how to reach it if it is a gateway of ours, and how to choose another port. */
-async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttpOptions): Promise<string> {
+async function portInUse({
+  host = LISTEN_DEFAULTS.host,
+  port = LISTEN_DEFAULTS.port,
+}: ServeHttpOptions): Promise<string> {
   const { findGateways } = await import("./control.ts");
   const gateways = await findGateways().catch(() => []);
   const running = gateways.find(({ url }) => new URL(url).port === String(port));

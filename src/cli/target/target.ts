@@ -43,6 +43,9 @@ export const URL_FLAGS = onlyFor("url", {
   ),
 });
 
+/** How long a server may be silent. Long, because a package manager may have to download it first. */
+export const TIMEOUT_MS = 60_000;
+
 const OUTPUT_FLAGS = {
   json: boolean(
     'Prints [one JSON document](#json-output) on stdout: the result in the newest revision, or `{"error": {"kind", "message", ...}}`.',
@@ -59,7 +62,7 @@ const OUTPUT_FLAGS = {
 
 const CONNECTION_FLAGS = {
   timeout: seconds(
-    "How long the server may be silent, at the start and during a call. Default 60; 0: no limit. Progress resets it.",
+    `How long the server may be silent, at the start and during a call. Default ${TIMEOUT_MS / 1_000}; 0: no limit. Progress resets it.`,
   ),
   revision: refine(flag("DATE", "Uses only this protocol revision."), checkRevision),
   root: flag("DIR", strings("A folder to announce to the server.")),

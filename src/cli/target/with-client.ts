@@ -26,6 +26,7 @@ import {
   requireConfig,
   resolveRoots,
   targetName,
+  TIMEOUT_MS,
   type CliTarget,
   type ConfigTarget,
   type TargetValues,
@@ -51,8 +52,6 @@ export interface CommandContext {
   readonly done: () => void;
 }
 
-/** Long, because a package manager may have to download the server first. */
-const START_TIMEOUT_MS = 60_000;
 /** How long a cancelled call, and then the child process, may take to end. */
 const CANCEL_TIMEOUT_MS = 3_000;
 
@@ -98,7 +97,7 @@ export async function withClient(
       },
     );
     stopConnecting();
-    await gateway?.started(options.startTimeoutMs ?? START_TIMEOUT_MS, interruption.signal, busy);
+    await gateway?.started(options.startTimeoutMs ?? TIMEOUT_MS, interruption.signal, busy);
     line.stop();
     if (values.verbose === true) note(`Connected to ${serverName(client, target)}, revision ${client.revision}`);
     const code = await work({
@@ -146,7 +145,7 @@ async function connectOptions(target: CliTarget | LocalTarget, values: TargetVal
   const { revision, timeout: timeoutMs } = values;
   const roots = await resolveRoots(values);
   return {
-    startTimeoutMs: timeoutMs === undefined ? START_TIMEOUT_MS : timeoutMs === 0 ? MAX_DELAY_MS : timeoutMs,
+    startTimeoutMs: timeoutMs === undefined ? TIMEOUT_MS : timeoutMs === 0 ? MAX_DELAY_MS : timeoutMs,
     ...defined({ timeoutMs, revision }),
     ...(roots.length > 0 && { roots }),
     ...(target instanceof URL && { headers: parseHeaders(values) }),

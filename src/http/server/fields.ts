@@ -2,14 +2,18 @@
 // a small server does not load this file.
 
 import { expecting, field, number, strings, text, textLike, type Field, type OptionsOf } from "../../core/fields.ts";
+import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
+import { LIMIT_DEFAULTS, LISTEN_DEFAULTS } from "./defaults.ts";
 
 export const LISTEN = {
-  host: text("The address to listen on. Default: 127.0.0.1."),
+  host: text("The address to listen on.").or(LISTEN_DEFAULTS.host),
   port: expecting(
     "a whole number from 0 (any free port) to 65535",
-    number("The port to listen on; 0 picks a free one. Default: 3000.", [0, 65_535]),
+    number("The port to listen on; 0 picks a free one.", [0, 65_535]),
+  ).or(LISTEN_DEFAULTS.port),
+  path: textLike("The path of the endpoint.", "^/", ["must begin with a slash", 'write "/mcp"']).or(
+    LISTEN_DEFAULTS.path,
   ),
-  path: textLike("The path of the endpoint. Default: /mcp.", "^/", ["must begin with a slash", 'write "/mcp"']),
   allowedHosts: expecting(
     'an array of host names, such as ["notes.example.com"]',
     strings(
@@ -35,27 +39,35 @@ function limit<const Description extends string>(description: Description): Fiel
 
 /** `messageBytes`, `depth` and `batch` also apply to stdio and to upstreams. */
 export const LIMITS = {
-  messageBytes: limit(
-    "Maximum bytes of one message, in both directions, also on stdio and of upstreams. Default: 64 MiB.",
+  messageBytes: limit("Maximum bytes of one message, in both directions, also on stdio and of upstreams.").or(
+    DEFAULT_LIMITS.messageBytes,
+    "64 MiB",
   ),
-  depth: limit("Maximum depth of nested objects and arrays in a message, also on stdio. Default: 128."),
-  batch: limit("Maximum messages in one batch, in the revision that has batches, also on stdio. Default: 100."),
-  headerBytes: limit("Maximum bytes of all headers of a request. Default: 16 KiB."),
-  headerMs: limit("Milliseconds that a caller may take to send its headers. Default: 10000."),
-  bodyMs: limit("Milliseconds that a caller may take to send its body. Default: 30000."),
-  sessions: limit("Maximum open sessions. Default: 10000."),
-  sessionIdleMs: limit(
-    "Milliseconds after which a session without an open stream ends if nothing uses it. Default: 1800000.",
+  depth: limit("Maximum depth of nested objects and arrays in a message, also on stdio.").or(DEFAULT_LIMITS.depth),
+  batch: limit("Maximum messages in one batch, in the revision that has batches, also on stdio.").or(
+    DEFAULT_LIMITS.batch,
+  ),
+  headerBytes: limit("Maximum bytes of all headers of a request.").or(LIMIT_DEFAULTS.headerBytes, "16 KiB"),
+  headerMs: limit("Milliseconds that a caller may take to send its headers.").or(LIMIT_DEFAULTS.headerMs),
+  bodyMs: limit("Milliseconds that a caller may take to send its body.").or(LIMIT_DEFAULTS.bodyMs),
+  sessions: limit("Maximum open sessions.").or(LIMIT_DEFAULTS.sessions),
+  sessionIdleMs: limit("Milliseconds after which a session without an open stream ends if nothing uses it.").or(
+    LIMIT_DEFAULTS.sessionIdleMs,
   ),
   sessionDisconnectedMs: limit(
-    "Milliseconds after which a session without requests is closed if its last GET stream is closed: its client has probably gone, and most clients do not end their session. Default: 60000.",
+    "Milliseconds after which a session without requests is closed if its last GET stream is closed: its client has probably gone, and most clients do not end their session.",
+  ).or(LIMIT_DEFAULTS.sessionDisconnectedMs),
+  requests: limit("Maximum requests in flight, over all callers; further ones get status 503.").or(
+    LIMIT_DEFAULTS.requests,
   ),
-  requests: limit("Maximum requests in flight, over all callers; further ones get status 503. Default: 1024."),
-  listens: limit("Maximum open subscriptions/listen requests. Default: 10000."),
+  listens: limit("Maximum open subscriptions/listen requests.").or(LIMIT_DEFAULTS.listens),
   keepAliveMs: limit(
-    "Milliseconds of silence on a stream after which a keep-alive comment is sent, so that proxies keep it open. Default: 15000.",
+    "Milliseconds of silence on a stream after which a keep-alive comment is sent, so that proxies keep it open.",
+  ).or(LIMIT_DEFAULTS.keepAliveMs),
+  replayBytes: limit("Bytes of events kept for callers that resume a stream, in total.").or(
+    LIMIT_DEFAULTS.replayBytes,
+    "64 MiB",
   ),
-  replayBytes: limit("Bytes of events kept for callers that resume a stream, in total. Default: 64 MiB."),
 };
 
 /** The limits on messages and on the HTTP server. */

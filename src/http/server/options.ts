@@ -4,6 +4,7 @@ import type { Authenticator } from "../../core/authentication.ts";
 import { checkOptions } from "../../core/options.ts";
 import type { ConnectionOptions } from "../../dialogue/connection.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
+import { LIMIT_DEFAULTS } from "./defaults.ts";
 import type { HttpLimits, ListenOptions } from "./fields.ts";
 
 /** What /readyz reports, besides whether the server is shutting down. */
@@ -37,19 +38,7 @@ export interface FixedLimits {
   readonly replayEvents: number;
 }
 
-const HTTP_LIMITS: LimitValues = {
-  ...DEFAULT_LIMITS,
-  headerBytes: 16 * 1024,
-  headerMs: 10_000,
-  bodyMs: 30_000,
-  sessions: 10_000,
-  sessionIdleMs: 1_800_000,
-  sessionDisconnectedMs: 60_000,
-  requests: 1_024,
-  listens: 10_000,
-  keepAliveMs: 15_000,
-  replayBytes: 64 * 1024 * 1024,
-};
+const HTTP_LIMITS: LimitValues = { ...DEFAULT_LIMITS, ...LIMIT_DEFAULTS };
 
 const FIXED_LIMITS: FixedLimits = {
   // More than a client that reads leaves unread between two events, even if the network is slow for a moment.

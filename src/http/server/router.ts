@@ -4,6 +4,7 @@
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
 import { FairLimit } from "../../core/budgets.ts";
+import { LISTEN_DEFAULTS } from "./defaults.ts";
 import type { Guard } from "./guard.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
 import { selectRevisions } from "../../dialogue/connection.ts";
@@ -65,7 +66,7 @@ export class HttpRouter {
 
   constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}, fixed?: Partial<FixedLimits>) {
     const {
-      path = "/mcp",
+      path = LISTEN_DEFAULTS.path,
       stateless = false,
       legacySse = !stateless,
       auth,

@@ -8,8 +8,8 @@ export const MIN_PERMISSION_NODE = 24;
 const PERMISSION = {
   read: paths("Files and folders that may be read, relative to this file. Default: all."),
   write: paths("Files and folders that may be written, relative to this file. Default: none."),
-  childProcess: boolean("Whether other programs may be started. Default: false."),
-  net: boolean("Whether the network may be used, if this version of Node can restrict it. Default: false."),
+  childProcess: boolean("Whether other programs may be started.").or(false),
+  net: boolean("Whether the network may be used, if this version of Node can restrict it.").or(false),
 };
 
 /** What the sessions of `javascript()` may do. */
