@@ -5,11 +5,12 @@
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { SERVER_RECOGNIZER } from "../chain/transform.ts";
-import { isForwardable, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
+import { isForwardable, UPSTREAM, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { findServer, loadUserModule } from "../modules/load-module.ts";
+import { OPENAPI } from "../openapi/options.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
@@ -275,7 +276,9 @@ const headerValues: read.Reader<Readonly<Record<string, string>>> = read.recordO
   'an object of strings, such as {"Authorization": "Bearer ${TOKEN}"}',
 );
 
-export const headers: typeof headerValues = read.reader(headerValues.schema, (cursor) => {
+const { description } = OPENAPI.headers;
+
+export const headers: typeof headerValues = read.reader({ ...headerValues.schema, description }, (cursor) => {
   for (const member of cursor.members()) {
     const { name, keyOffset } = member;
     warnOfPlaceholder(member);
@@ -296,7 +299,7 @@ export const url: UpstreamKind = defineKind(
         "^https?://|\\$\\{",
       )
       .describe("The URL of an MCP server over HTTP. The kind of HTTP transport is detected."),
-    headers: headers.describe("Headers to send with every HTTP request."),
+    headers,
     forwardHeaders: read
       .arrayOf(
         read.stringThat(
@@ -306,7 +309,7 @@ export const url: UpstreamKind = defineKind(
         ),
         'an array of strings, such as ["X-Tenant"]',
       )
-      .describe("The names of HTTP headers of callers that are passed on to this server. Default: none."),
+      .describe(UPSTREAM.forwardHeaders.description),
     ...SIGN_IN_FIELDS,
     ...transportFields("http"),
   },

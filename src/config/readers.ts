@@ -250,39 +250,8 @@ export function readerOf<T>(field: Field<string, T>): Reader<T> {
   return field.description === "" ? inner : usual.describe(field.description);
 }
 
-function readerWithoutDescription({
-  schema = {},
-  expected = "",
-  problem,
-  fields,
-  forms,
-  isPath,
-}: Omit<Field, "or">): Reader<unknown> {
-  const { type, enum: choices, items, pattern = "" } = schema as FieldSchema;
-  if (problem !== undefined) {
-    return stringThat((given) => new RegExp(pattern).test(given), ...problem, `${pattern}|${WITH_VARIABLE}`);
-  }
-  if (fields !== undefined) return objectOf(readersOf(fields), expected === "" ? "an object" : expected);
-  if (forms !== undefined)
-    return oneForm(forms.map(readerOf), expected === "" ? 'true, false, or ["NAME", ...]' : expected);
-  if (choices !== undefined) return oneOf(choices);
-  if (type === "array") {
-    return isPath === true
-      ? arrayOf(path, 'an array of paths, such as ["./data"]')
-      : arrayOf(
-          readerWithoutDescription({ ...ANY, schema: items }),
-          expected === "" ? "an array of strings" : expected,
-        );
-  }
-  if (type === "string") return isPath === true ? path : nonEmptyString;
-  if (type === "object") return recordOf(nonEmptyString, "an object of strings");
-  if (type === "boolean") return flag;
-  const { minimum, maximum } = schema as Bounds;
-  if (type === "number" && minimum === 0 && maximum === MAX_MS) return milliseconds;
-  const { description: _, type: _type, ...bounds } = schema;
-  const ofInteger = expected === "" ? "a whole number above 0" : expected;
-  return type === "integer" ? numberIn({ ...bounds, type }, ofInteger) : numberIn(bounds, expected);
-}
+/** What a field says about its value, without the check for code: errors about a config have positions and hints. */
+type Shape = Pick<Field, "schema" | "expected" | "problem" | "fields" | "forms" | "isPath">;
 
 interface FieldSchema {
   readonly type?: string;
@@ -291,7 +260,28 @@ interface FieldSchema {
   readonly pattern?: string;
 }
 
-const ANY: Pick<Field, "description" | "check"> = { description: "", check: (value) => value };
+function readerWithoutDescription(shape: Shape): Reader<unknown> {
+  const { schema = {}, expected, problem, fields, forms, isPath } = shape;
+  const { type, enum: choices, items, pattern = "" } = schema as FieldSchema;
+  if (problem !== undefined) {
+    return stringThat((given) => new RegExp(pattern).test(given), ...problem, `${pattern}|${WITH_VARIABLE}`);
+  }
+  if (fields !== undefined) return objectOf(readersOf(fields), expected ?? "an object");
+  if (forms !== undefined) return oneForm(forms.map(readerOf), expected ?? 'true, false, or ["NAME", ...]');
+  if (choices !== undefined) return oneOf(choices);
+  if (type === "array") {
+    if (isPath === true) return arrayOf(path, 'an array of paths, such as ["./data"]');
+    return arrayOf(readerWithoutDescription({ schema: items }), expected ?? "an array of strings");
+  }
+  if (type === "string") return isPath === true ? path : nonEmptyString;
+  if (type === "object") return recordOf(nonEmptyString, "an object of strings");
+  if (type === "boolean") return flag;
+  const { description: _, type: _type, ...bounds } = schema as Bounds & Schema;
+  if (type === "number" && bounds.minimum === 0 && bounds.maximum === MAX_MS) return milliseconds;
+  return type === "integer"
+    ? numberIn({ ...bounds, type }, expected ?? "a whole number above 0")
+    : numberIn(bounds, expected ?? "a number");
+}
 
 /** The readers of fields; those that only code can set have none. */
 export function readersOf<Of extends OptionFields>(

@@ -124,11 +124,9 @@ export const openapi: UpstreamKind = defineKind(
         "^https?://|\\$\\{",
       )
       .describe(OPENAPI.baseUrl.description),
-    headers: headers.describe("Headers to send with every HTTP request."),
+    headers,
     // An entry with a URL has another object here; upstreams.ts tells editors which is which.
-    auth: secrets.describe(
-      "The credentials by the names of the document's security schemes, such as ${API_KEY}; for basic authentication, user:password.",
-    ),
+    auth: secrets.describe(OPENAPI.auth.description),
   },
   {
     key: "openapi",

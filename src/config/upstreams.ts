@@ -13,7 +13,10 @@ import { readBounded } from "../core/files.ts";
 import { digest } from "../core/seal.ts";
 import { defined } from "../core/values.ts";
 import { orList } from "../live/languages.ts";
+import { LIMITS, LIVE } from "../live/options.ts";
 import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
+import { OPENAPI } from "../openapi/options.ts";
+import { PROGRAMS } from "../programs/options.ts";
 import { CONVERTED_KEYS, RENAMED, SECTION_KEYS } from "./dialects.ts";
 import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
 import { command, module, type RequiredProgram, type UpstreamKind, type UpstreamSource, url } from "./kinds.ts";
@@ -51,25 +54,23 @@ export interface UpstreamEntry extends UpstreamSource {
 
 const revision = read.oneOf(REVISIONS.map(({ name }) => name));
 
-const { share, timeoutMs, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, maxSessions, inheritEnv } =
-  UPSTREAM;
+const { share, timeoutMs, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, inheritEnv } = UPSTREAM;
 
 const POLICY = {
-  ...read.readersOf({ share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart }),
+  ...read.readersOf({ share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, inheritEnv }),
   // The schema does not list the revisions, so that a config for a later version is not marked as wrong.
   revision: read
     .reader({ type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$|\\$\\{" }, revision)
     .describe(UPSTREAM.revision.description),
-  // These three concern other kinds of entries too.
+  // These two concern other kinds of entries too.
   ...read.readersOf({
     timeoutMs: documented(
-      "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live, programs and openapi: milliseconds after which an evaluation, a program or a request is ended. Default: 30000.",
+      `${timeoutMs.description} For live, programs and openapi: milliseconds after which an evaluation, a program or a request is ended. Default: ${LIMITS.timeoutMs.default}.`,
       timeoutMs,
     ),
-    maxSessions: documented("Maximum open sessions with the server. Default: 100; 32 for live.", maxSessions),
-    inheritEnv: documented(
-      "Which variables of the gateway's environment a command, a program or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
-      inheritEnv,
+    maxSessions: documented(
+      `${UPSTREAM.maxSessions.description} For live: ${LIVE.maxSessions.default}.`,
+      UPSTREAM.maxSessions,
     ),
   }),
 } as const satisfies { readonly [Name in keyof UpstreamOptions]?: read.Reader<unknown> };
@@ -101,7 +102,7 @@ const COMMON = {
   ...read.readersOf(UPSTREAM_NAMING),
   use: middlewareList.describe("Middleware in front of this server only."),
   include: toolNames.describe(
-    "The tools to show; all others are hidden. Of programs: patterns of the command lines that may be run. Of an API: the operations that become tools, by patterns of tool names, of a method and path (GET /pets*), or of a tag (tag:store). * matches any characters. Default: all.",
+    `The tools to show; all others are hidden. \`*\` matches any characters. For programs: ${PROGRAMS.include.description} For an API: ${OPENAPI.include.description}`,
   ),
   exclude: toolNames.describe("What to hide and refuse, even if include has it."),
 } as const satisfies read.Fields;

@@ -105,11 +105,8 @@ export const CODE_SESSIONS = {
     "Where the code runs: true, in a sandbox (bubblewrap, Linux only) without network and files; an object, with what it may use; or false, without a sandbox. Default: true.",
     LIVE.sandbox,
   ),
-  maxSessions: documented("Maximum sessions with a process at once.", LIVE.maxSessions).or(LIVE.maxSessions.default),
-  idleMs: documented("Milliseconds after which the process of an idle session is ended.", LIVE.idleMs).or(
-    LIVE.idleMs.default,
-    "24 hours",
-  ),
+  maxSessions: LIVE.maxSessions,
+  idleMs: LIVE.idleMs,
   inheritEnv: documented(
     "Which variables of the gateway's environment the sessions inherit: true for all, or an array of names. Default: false.",
     GUEST.inheritEnv,

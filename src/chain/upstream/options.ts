@@ -58,7 +58,7 @@ export const UPSTREAM = {
   ),
   env: secretMap("Variables to add to the environment of a command."),
   inheritEnv: either(
-    "Which variables of our environment a command inherits. false: those that most programs need, such as PATH and HOME. true: all but the secrets of Catenary. An array: those of false, and the variables of these names, in which `*` matches any characters.",
+    "Which variables of our environment its processes inherit. false: those that most programs need, such as PATH and HOME. true: all but the secrets of Catenary. An array: those of false, and the variables of these names, in which `*` matches any characters.",
     boolean(""),
     strings(""),
   ).or(false),
