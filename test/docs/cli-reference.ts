@@ -1,15 +1,12 @@
 // Writes the parts of docs/reference/cli.md that the declarations of the commands say: the table of all commands, and in
-// the section of a command its usage, its options and its exit codes. `npm run docs:cli` writes the page.
+// the section of a command its usage, its options and its exit codes. `npm run docs` writes the page.
 
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { COMMANDS } from "../../src/cli/commands/index.ts";
 import type { Command } from "../../src/cli/define.ts";
 import { label, meaning, type Flags } from "../../src/cli/flags.ts";
 import { CHANGE_FLAGS } from "../../src/cli/setup/change-file.ts";
 import { TARGET_FLAGS } from "../../src/cli/target/target.ts";
-import { ROOT } from "./page.ts";
+import { writtenTable } from "./markdown.ts";
 
 /** Flags of several commands, which a section of their own describes. */
 const SHARED: ReadonlyMap<string, Flags> = new Map<string, Flags>([
@@ -17,18 +14,9 @@ const SHARED: ReadonlyMap<string, Flags> = new Map<string, Flags>([
   ["Changes of files", CHANGE_FLAGS],
 ]);
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
-  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  const [first = "", ...lines] = cells.map(
-    (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`,
-  );
-  return [first, `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...lines, ""].join("\n");
-}
-
 function optionTable(flags: Flags): string {
   const rows = Object.entries(flags).map(([name, flag]) => [`\`${label(name, flag)}\``, meaning(flag)]);
-  return table(["Option", "Meaning"], rows);
+  return writtenTable(["Option", "Meaning"], rows);
 }
 
 /** The flags that no other section describes. */
@@ -51,7 +39,7 @@ function commandTable(commands: readonly (readonly [Command, string])[]): string
     const short = form.replaceAll(/ \[(?:-|OPTIONS)[^\]]*\]/g, "");
     return [`[\`${short}\`](#catenary-${command.name})`, summary];
   });
-  return table(["Command", "Purpose"], rows);
+  return writtenTable(["Command", "Purpose"], rows);
 }
 
 const OPTIONS = /^\| Option +\| Meaning[^]*?\n(?=\n)/m;
@@ -80,9 +68,4 @@ export async function cliReference(page: string): Promise<string> {
       .replace(/^Exit codes: .*/m, () => `Exit codes: ${command.exits.replaceAll("\n", " ")}`);
   });
   return sections.join("").replace(/^\| Command +\| Purpose[^]*?\n(?=\n)/m, () => commandTable(commands));
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const path = join(ROOT, "docs/reference/cli.md");
-  writeFileSync(path, await cliReference(readFileSync(path, "utf8")));
 }

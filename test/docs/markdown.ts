@@ -1,4 +1,4 @@
-// Reads tables, links and code blocks of our own Markdown pages.
+// Reads tables, links and code blocks of our own Markdown pages, and writes tables.
 
 /** The rows of every table, without the header rows; cells are trimmed. */
 export function tables(text: string): string[][][] {
@@ -21,6 +21,16 @@ function cells(line: string): string[] {
     .replace(/^\||\|\s*$/g, "")
     .split(/(?<!\\)\|/)
     .map((cell) => cell.trim());
+}
+
+/** A table with columns of equal width, as the formatter writes it. */
+export function writtenTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
+  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
+  const [first = "", ...lines] = cells.map(
+    (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`,
+  );
+  return [first, `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...lines, ""].join("\n");
 }
 
 /** Links to other files, without the fragment. */

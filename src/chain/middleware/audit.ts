@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import { Buffer } from "node:buffer";
 import { dirname, resolve } from "node:path";
-import { boolean, choice, field, func, requiredInConfig, string } from "../../core/fields.ts";
+import { boolean, choice, documented, field, func, requiredInConfig, string } from "../../core/fields.ts";
 import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
@@ -19,9 +19,11 @@ import { jsonOf, ObservedCall, publicUri, type CallReader } from "../observe.ts"
 import { namedIn } from "../named-items.ts";
 
 const OPTIONS = {
-  file: requiredInConfig(string("The path of the file; relative to this config.")),
-  /** Gets each line, without a line break, instead of a file. The result waits for its promise. */
-  write: func<(line: string) => void | Promise<void>>(),
+  file: requiredInConfig(string("The path of the file; in a config, relative to it.")),
+  write: documented(
+    "Gets each line, without a line break, instead of a file. The result waits for its promise.",
+    func<(line: string) => void | Promise<void>>(),
+  ),
   methods: methodNames("Only requests of these methods are written. Default: all."),
   arguments: field(
     "Also writes arguments, without secrets that are recognized, or only a hash of them.",

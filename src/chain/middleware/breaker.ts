@@ -14,10 +14,10 @@ import { Item } from "../item.ts";
 import { isNoAnswer } from "../router/failures.ts";
 
 const OPTIONS = {
-  failures: count("After how many failures in a row.").or(5),
+  failures: count("After how many failures in a row calls are refused.").or(5),
   openMs: ms("For how long calls are refused.").or(30_000),
   by: choice("What failures are counted for.", ["upstream", "tool"]).or("upstream"),
-  toolErrors: boolean("Whether a result with isError is a failure.").or(false),
+  toolErrors: boolean("Whether a result with `isError` is a failure too.").or(false),
 };
 
 /** Options of `breaker()`. */

@@ -34,7 +34,7 @@ const OPTIONS = {
   resources: mapOf("Contents of resources, by URI.", RULE),
   lists: object("For how long all lists are kept.", RULE),
   maxEntries: count("How many results are kept.").or(1_000),
-  maxBytes: count("The size of all results together.").or(16_777_216, "16 MiB"),
+  maxBytes: count("The size of all results together, in characters of JSON.").or(16_777_216, "16 MiB"),
 };
 
 /** Options of `cache()`. In the names, `*` matches any characters. The first rule that matches counts. */

@@ -18,7 +18,7 @@ const ARGUMENTS_LENGTH = 500;
 
 const OPTIONS = {
   include: ofTools(strings("Tools that need consent; `*` matches any characters. Default: all.")),
-  only: choice("Only tools that may destroy something.", ["destructive", "all"]).or("destructive"),
+  only: choice("Of these, only tools that may destroy something, or all.", ["destructive", "all"]).or("destructive"),
   arguments: either("Whether the question shows the arguments, and how many characters.", boolean(""), count("")).or(
     ARGUMENTS_LENGTH,
   ),

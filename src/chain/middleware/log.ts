@@ -6,7 +6,7 @@
 
 import { callListener } from "../../core/listeners.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { boolean, choice, count, either, func, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
+import { boolean, choice, count, documented, either, func, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -30,8 +30,7 @@ const OPTIONS = {
     boolean(""),
     count(""),
   ).or(false),
-  /** Gets each line, without a line break. Default: writes it to stderr. */
-  write: func<(line: string) => void>(),
+  write: documented("Gets each line, without a line break. Default: stderr.", func<(line: string) => void>()),
 };
 
 /** Options of `log()`. */

@@ -9,8 +9,8 @@ import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.
 import { methodNames } from "../method-names.ts";
 
 const OPTIONS = {
-  calls: required("how many calls may be made", count("How many calls are allowed in each period.")),
-  per: choice("The period. Set either `per` or `perMs`.", ["second", "minute", "hour"]),
+  calls: required("how many calls may be made", count("How many calls are allowed in each period, also all at once.")),
+  per: choice("The period. Either `per` or `perMs` is required.", ["second", "minute", "hour"]),
   perMs: ms("The period in milliseconds."),
   by: choice("One limit for each caller, or one for all.", ["caller", "all"]).or("caller"),
   methods: methodNames("The methods that count as calls."),

@@ -12,11 +12,11 @@ import { trusted } from "../../protocol/compose.ts";
 const OPTIONS = {
   in: choices("Where secrets are replaced.", ["results", "arguments"]).or(["results"], "results"),
   detect: choices("What is recognized by its shape.", SHAPES).or(DEFAULT_SHAPES, "tokens, jwts and private-keys"),
-  values: refine(strings("Secrets by their value, such as ${API_KEY}."), (values, place) => {
+  values: refine(strings("Secrets by their value, such as `${API_KEY}`."), (values, place) => {
     if (values.every((value) => value.length >= MIN_VALUE_LENGTH)) return;
     throw place.error(`must have at least ${MIN_VALUE_LENGTH} characters each: shorter ones are in many words`);
   }),
-  keys: strings("The names of fields with secrets, such as *password*."),
+  keys: strings("The names of fields with secrets, such as `*password*`."),
 };
 
 /** Options of `redact()`. */

@@ -14,7 +14,7 @@ import { methodNames } from "../method-names.ts";
 
 const OPTIONS = {
   attempts: count("How many times a request is sent at most.").or(3),
-  firstMs: ms("The first pause.").or(1_000),
+  firstMs: ms("The first pause; each further one is 1.6 times as long.").or(1_000),
   maxMs: ms("The longest pause.").or(60_000),
   methods: methodNames("Only requests of these methods are sent again. Default: all."),
 };

@@ -15,7 +15,7 @@ import type {
 } from "@opentelemetry/api";
 import { ignoreRejection, within } from "../../core/async.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
-import { boolean, choice, code, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
+import { boolean, choice, code, documented, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { errorMessage } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -29,8 +29,7 @@ const OPTIONS = {
   content: boolean("Whether spans have arguments, results and error messages, without secrets that are recognized.").or(
     false,
   ),
-  /** The module `@opentelemetry/api`. Default: it is imported. */
-  api: code<object>(),
+  api: documented("The module `@opentelemetry/api`. Default: it is imported.", code<object>()),
 };
 
 /** Options of `trace()`. */

@@ -2,7 +2,7 @@
 // decision counts for lists, calls, completions and subscriptions.
 
 import { permits, scopesProblem } from "../../protocol/caller.ts";
-import { boolean, choice, func, listOf, ofTools, refine, strings } from "../../core/fields.ts";
+import { boolean, choice, documented, func, listOf, ofTools, refine, strings } from "../../core/fields.ts";
 import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Caller } from "../../core/handler.ts";
@@ -36,11 +36,13 @@ export interface AuthorizedItem {
 }
 
 const OPTIONS = {
-  rules: listOf("The first rule that matches decides.", RULE),
+  rules: listOf("The first rule that matches decides. Required without `decide`.", RULE),
   default: choice("What no rule matches. Default: deny.", ["allow", "deny"]),
-  /** Decides about what no rule matches, instead of `default`. */
-  decide: func<(caller: Caller, item: AuthorizedItem) => boolean | Promise<boolean>>(),
-  tell: boolean("Whether a refused call says so.").or(false),
+  decide: documented(
+    "`(caller, item)` decides about what no rule matches, instead of `default`.",
+    func<(caller: Caller, item: AuthorizedItem) => boolean | Promise<boolean>>(),
+  ),
+  tell: boolean("Whether a refused call says so, and which scopes it needs.").or(false),
 };
 
 /** Options of `authorize()`. */

@@ -6,7 +6,7 @@
 import { callListener } from "../../core/listeners.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { choice, func, string, type OptionsOf } from "../../core/fields.ts";
+import { choice, documented, func, string, type OptionsOf } from "../../core/fields.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS } from "../../protocol/lists.ts";
@@ -20,10 +20,9 @@ import { backgroundContext, listPart, readAllPages, type ListContents } from "..
 
 const OPTIONS = {
   first: choice("What happens to the first list of a server.", ["approve", "hold"]).or("approve"),
-  file: string("The path of the file of approved definitions."),
+  file: string("The path of the file of approved definitions. Default: one in the user's state folder."),
   server: string("The name of the server in the file."),
-  /** Called once for each item that is held. Default: writes a warning. */
-  onHeld: func<(item: HeldItem) => void>(),
+  onHeld: documented("Called once for each item that is held. Default: a warning.", func<(item: HeldItem) => void>()),
 };
 
 /** Options of `pin()`. */

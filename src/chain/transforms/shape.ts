@@ -9,7 +9,7 @@ import { copyContext } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { firstChars, lastChars } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
-import { count, func, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
+import { count, documented, func, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { jsonLength } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import type { Layer } from "../layer.ts";
@@ -20,8 +20,10 @@ const OPTIONS = {
   maxChars: count("How many characters a result may have.").or(20_000),
   keepMs: ms("How long a whole result is kept.").or(600_000, "10 minutes"),
   keepBytes: count("How many bytes of whole results are kept, for all callers together.").or(67_108_864, "64 MiB"),
-  /** Returns a text that replaces the whole text, at most `maxChars` of it. Default: its beginning and its end. */
-  summarize: func<(text: string, request: Request, context: Context) => string | Promise<string>>(),
+  summarize: documented(
+    "Returns a text that replaces the whole text, at most `maxChars` of it. Default: its beginning and its end.",
+    func<(text: string, request: Request, context: Context) => string | Promise<string>>(),
+  ),
 };
 
 /** Options of `shape()`. */

@@ -1,0 +1,18 @@
+// `npm run docs` writes what the pages of docs/ have from the declarations of options and commands.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { MIDDLEWARE } from "../../src/config/middleware.ts";
+import { cliReference } from "./cli-reference.ts";
+import { withOptions } from "./option-tables.ts";
+import { ROOT } from "./page.ts";
+
+async function write(page: string, change: (text: string) => string | Promise<string>): Promise<void> {
+  const path = join(ROOT, page);
+  writeFileSync(path, await change(readFileSync(path, "utf8")));
+}
+
+await write("docs/reference/cli.md", cliReference);
+for (const [name, { definition }] of MIDDLEWARE) {
+  await write(`docs/middleware/${name}.md`, (page) => withOptions(page, definition.options));
+}
