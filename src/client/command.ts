@@ -105,7 +105,7 @@ function withOutput(error: unknown, command: string, transport: ChildTransport |
   if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) {
     return error;
   }
-  const { message } = error;
+  const { problem, message, hint, diagnostics = "" } = error;
   // Leave out lines that the message already has: a gateway quotes the output of its upstream.
   const stderr = lastLines(transport?.stderrTail() ?? "", MAX_QUOTED_LENGTH)
     .split("\n")
@@ -113,12 +113,13 @@ function withOutput(error: unknown, command: string, transport: ChildTransport |
     .join("\n")
     .trim();
   const noise = transport?.noise.last.slice(-3).join("\n") ?? "";
-  const named = message.startsWith(THE_SERVER)
-    ? `${THE_SERVER}${command} ${message.slice(THE_SERVER.length)}`
-    : `${command}: ${message}`;
+  const named = problem.startsWith(THE_SERVER)
+    ? `${THE_SERVER}${command} ${problem.slice(THE_SERVER.length)}`
+    : `${command}: ${problem}`;
   const output = [
+    diagnostics,
     ...(noise === "" ? [] : [`\nits stdout has lines that are not messages:\n${noise}`]),
     ...(stderr === "" ? [] : [`\nthe end of its stderr:\n${stderr}`]),
   ];
-  return new ConnectionError(error.kind, named, { cause: error, diagnostics: output.join("") });
+  return new ConnectionError(error.kind, named, { cause: error, hint, diagnostics: output.join("") });
 }

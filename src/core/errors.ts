@@ -28,7 +28,7 @@ export type ConnectionErrorKind =
 
 /** What to do about an error. */
 export interface Hint {
-  /** In the words of the API. The message of the error ends with it. */
+  /** In the words of the API, as the message of the error has it. */
   readonly text: string;
   /** The same on the command line, where options are flags; empty if nothing can be done there. Default: `text`. */
   readonly flags?: string | undefined;
@@ -65,6 +65,8 @@ export class ConnectionError extends Error {
   readonly mayHaveRun: boolean;
   /** The status of the HTTP response, if there was one. */
   readonly status: number | undefined;
+  /** The message without the hint and the diagnostics, for a message with others. */
+  readonly problem: string;
   /** What to do about it, as the message says. */
   readonly hint: Hint | undefined;
   /** The last part of the message, which callers must not see. */
@@ -72,6 +74,7 @@ export class ConnectionError extends Error {
 
   constructor(kind: ConnectionErrorKind, message: string, options?: ConnectionErrorOptions) {
     super(withHint(message, options?.hint) + (options?.diagnostics ?? ""), options);
+    this.problem = message;
     this.hint = options?.hint;
     this.diagnostics = options?.diagnostics;
     this.name = "ConnectionError";
@@ -87,15 +90,11 @@ export class ConnectionError extends Error {
     return kind === "closed" || kind === "timeout" || kind === "spawn" || (kind === "refused" && status === undefined);
   }
 
-  /** A copy with another message, hint or `mayHaveRun`. This error becomes its cause. */
-  with(changes: { readonly message?: string; readonly hint?: Hint; readonly mayHaveRun?: boolean }): ConnectionError {
-    const { message, hint, mayHaveRun } = changes;
-    return new ConnectionError(this.kind, message ?? this.message, {
-      cause: this,
-      mayHaveRun: mayHaveRun ?? this.mayHaveRun,
-      status: this.status,
-      hint,
-    });
+  /** A copy with another `problem`, hint or `mayHaveRun`. This error becomes its cause. */
+  with(changes: { readonly problem?: string; readonly hint?: Hint; readonly mayHaveRun?: boolean }): ConnectionError {
+    const { problem = this.problem, hint = this.hint, mayHaveRun = this.mayHaveRun } = changes;
+    const { status, diagnostics } = this;
+    return new ConnectionError(this.kind, problem, { cause: this, mayHaveRun, status, hint, diagnostics });
   }
 }
 

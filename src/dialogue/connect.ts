@@ -91,8 +91,8 @@ export async function openConnection(
     // A server that was silent until now does not get the full start timeout again.
     const found = await tryStateless(failure.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
     if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
-    const message = `${failure.message}; it does not speak a stateless revision either: ${withoutDiagnostics(found.error)}`;
-    throw found.final ? found.error : new ConnectionError(failure.kind, message, { cause: failure });
+    const problem = `${failure.problem}; it does not speak a stateless revision either: ${withoutDiagnostics(found.error)}`;
+    throw found.final ? found.error : failure.with({ problem });
   } catch (error) {
     await peer.close().catch(() => undefined);
     throw error;
@@ -227,8 +227,8 @@ async function initializeSession(
     return await SessionBack.initialize(peer, { ...options, offers, accepts }, startContext, startTimeoutMs);
   } catch (error) {
     if (!(error instanceof ConnectionError) || error.kind !== "timeout") throw error;
-    const message = `The server did not answer initialize in ${startTimeoutMs} ms`;
-    throw error.with({ message, hint: slowStart("a server that starts slowly") });
+    const problem = `The server did not answer initialize in ${startTimeoutMs} ms`;
+    throw error.with({ problem, hint: slowStart("a server that starts slowly") });
   }
 }
 

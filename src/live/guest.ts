@@ -158,7 +158,7 @@ export class Guest {
       });
     } catch (error) {
       command.onEnd?.();
-      throw new ConnectionError("spawn", errorMessage(error), { cause: error, mayHaveRun: false });
+      throw error instanceof ConnectionError ? error : new ConnectionError("spawn", errorMessage(error), { cause: error });
     }
     void child.finished.then(() => command.onEnd?.());
     const spawned = (guest = new Guest(runtime, child, command));

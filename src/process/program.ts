@@ -3,7 +3,7 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, resolve } from "node:path";
-import { type Hint, withHint } from "../core/errors.ts";
+import { ConnectionError, type Hint } from "../core/errors.ts";
 import { matchesGlob } from "../core/text.ts";
 
 // The part of our own environment that a child process gets. A gateway starts many programs, and its environment may have
@@ -98,18 +98,12 @@ interface Program {
 }
 
 /** Why a program cannot be started. Its cause is the error of the system. */
-export class SpawnError extends Error {
-  /** The message without the hint. */
-  readonly problem: string;
-  readonly hint: Hint | undefined;
+export class SpawnError extends ConnectionError {
   /** What to do if the file is there and is only not executable. */
   readonly fix: string | undefined;
 
   constructor(command: string, { problem, hint, fix }: SpawnProblem, cause: unknown) {
-    const message = `cannot start ${JSON.stringify(command)}: ${problem}`;
-    super(withHint(message, hint), { cause });
-    this.problem = message;
-    this.hint = hint;
+    super("spawn", `cannot start ${JSON.stringify(command)}: ${problem}`, { cause, hint, mayHaveRun: false });
     this.fix = fix;
   }
 }

@@ -225,7 +225,7 @@ export function errorIn(name: string, error: unknown, notification?: string): un
   try {
     if (error instanceof McpError) return error;
     if (error instanceof ConnectionError) {
-      return error.with({ message: `In the middleware ${name}: ${error.message}` });
+      return error.with({ problem: `In the middleware ${name}: ${error.problem}` });
     }
   } catch {
     // The thrown value may be a Proxy whose traps throw.

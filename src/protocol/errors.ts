@@ -1,7 +1,7 @@
 // Errors that are sent to the other side, and their codes. The code follows from the kind of the error and the caller's
 // revision (older revisions list their differences). What compat.ts loads may replace it for session-style callers.
 
-import { ConnectionError, isMarked, withHint } from "../core/errors.ts";
+import { ConnectionError, isMarked } from "../core/errors.ts";
 import { errorMessage } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
@@ -155,9 +155,8 @@ export function redactConnectionError(
   hide: (text: string) => string,
   mayHaveRun: boolean = error.mayHaveRun,
 ): ConnectionError {
-  const { kind, message, status, hint, diagnostics = "", cause } = error;
-  const own = message.slice(0, message.length - withHint("", hint).length - diagnostics.length);
-  return new ConnectionError(kind, hide(own), {
+  const { kind, problem, status, hint, diagnostics = "", cause } = error;
+  return new ConnectionError(kind, hide(problem), {
     mayHaveRun,
     status,
     hint: hint && { ...hint, text: hide(hint.text) },

@@ -11,7 +11,7 @@ import { within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
-import { defined, lastLines, type Optional } from "../core/values.ts";
+import { defined, errorMessage, lastLines, type Optional } from "../core/values.ts";
 import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
@@ -106,7 +106,7 @@ class PipedChildProcess implements ChildTransport {
     try {
       child = await this.#starting;
     } catch (cause) {
-      throw new ConnectionError("spawn", cause instanceof Error ? cause.message : String(cause), { cause });
+      throw cause instanceof ConnectionError ? cause : new ConnectionError("spawn", errorMessage(cause), { cause });
     }
     this.child = child;
     this.#connect(child);

@@ -183,7 +183,7 @@ it("writes no output of a program without `arguments`, and never what looks like
   const exit = new ConnectionError("closed", `node exited with code 1: bad key ${key}`, {
     diagnostics: `; its stderr ends with: using ${key}, customer 4711`,
   });
-  const failures = [exit, exit.with({ message: `The upstream notes failed: ${exit.message}` })];
+  const failures = [exit, exit.with({ problem: `The upstream notes failed: ${exit.problem}` })];
   for (const error of failures) {
     const [line] = await lines({}, failing(error));
     expect(line).toMatch(/failed \(closed: .*node exited with code 1: bad key \[redacted\]\), /);

@@ -155,7 +155,7 @@ it("replaces secrets in errors, notifications and questions", async () => {
 
 it("keeps the output of a program in an error apart, so that callers do not see it", async () => {
   const exit = new ConnectionError("closed", "node exited", { diagnostics: `; its stderr: ${SECRET} of admin` });
-  const named = exit.with({ message: `The upstream a failed: ${exit.message}` });
+  const named = exit.with({ problem: `The upstream a failed: ${exit.problem}` });
   const client = fakeClient((request, context) => redact()(request, context, () => Promise.reject(named)));
   const error = (await client.call("tools/call").catch((thrown: unknown) => thrown)) as Error;
   expect(error.message).toBe("The upstream a failed: node exited; its stderr: [redacted] of admin");

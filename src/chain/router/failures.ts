@@ -22,8 +22,8 @@ const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeo
 /** Adds the name of the upstream to an error, unless the error is a response of the upstream. */
 export function withUpstreamName(upstream: string, error: unknown): Error {
   if (error instanceof ConnectionError) {
-    const message = nameUpstream(upstream, error.message);
-    return message === error.message ? error : error.with({ message });
+    const problem = nameUpstream(upstream, error.problem);
+    return problem === error.problem ? error : error.with({ problem });
   }
   if (error instanceof McpError) {
     if (!NO_ANSWER.has(errorKind(error))) return error;

@@ -101,7 +101,7 @@ it.each([
 it("keeps the output of a program in an error apart, so that callers do not see it", async () => {
   const diagnostics = `; its stderr: login with ${KEY} failed for admin`;
   const exit = new ConnectionError("closed", "node exited", { diagnostics });
-  for (const failure of [exit, exit.with({ message: `The upstream a failed: ${exit.message}` })]) {
+  for (const failure of [exit, exit.with({ problem: `The upstream a failed: ${exit.problem}` })]) {
     const { call } = start({ tools: { a: { arguments: { auth: KEY } } } }, () => {
       throw failure;
     });

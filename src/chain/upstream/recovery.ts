@@ -129,13 +129,15 @@ export class Recovery {
     const { exhausted, waitMs } = this;
     if (exhausted === undefined && waitMs <= maxWaitMs) return;
     const { name } = this.#options;
-    const reason = this.#failure instanceof Error ? `: ${this.#failure.message}` : "";
+    const failure = this.#failure;
+    const { problem, hint, diagnostics } = (failure instanceof ConnectionError ? failure : {}) as Partial<ConnectionError>;
+    const reason = failure instanceof Error ? `: ${problem ?? failure.message}` : "";
     const message =
       exhausted === undefined
         ? `The upstream ${name} failed and can be restarted in ${seconds(waitMs)}${reason}`
         : `The upstream ${name} failed ${exhausted.limit} and will not be restarted for ` +
           `${seconds(exhausted.exhaustedMs())}; last failure${reason}`;
-    throw new ConnectionError("closed", message, { mayHaveRun: false, cause: this.#failure });
+    throw new ConnectionError("closed", message, { mayHaveRun: false, cause: failure, hint, diagnostics });
   }
 }
 

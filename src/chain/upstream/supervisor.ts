@@ -346,10 +346,10 @@ function withUpstreamName(error: unknown, name: string, method: string): unknown
     return new McpError(error.code, error.message, { ...error.data, upstreamName: name }, { cause: error });
   }
   if (!(error instanceof ConnectionError)) return error;
-  const { kind, message, mayHaveRun } = error;
-  if (kind === "cancelled" || message.startsWith(`The upstream ${name} `)) return error;
+  const { kind, problem, mayHaveRun } = error;
+  if (kind === "cancelled" || problem.startsWith(`The upstream ${name} `)) return error;
   const doubt = mayHaveRun && method === "tools/call" ? " and the call may have run" : "";
-  return error.with({ message: `The upstream ${name} failed${doubt}: ${message}` });
+  return error.with({ problem: `The upstream ${name} failed${doubt}: ${problem}` });
 }
 
 /** HTTP statuses of a server that no longer accepts the style it accepted before. */

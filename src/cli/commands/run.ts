@@ -138,9 +138,8 @@ async function run(args: readonly string[]): Promise<undefined> {
   const problem = isAddress ? undefined : await findSpawnProblem(target);
   if (problem !== undefined) {
     const isForClient = http === undefined && !isTerminal(process.stdin);
-    const error = new ConnectionError("spawn", problem.message, { cause: problem, mayHaveRun: false });
-    if (!isForClient) throw error;
-    return refuse(error);
+    if (!isForClient) throw problem;
+    return refuse(problem);
   }
   const name = isAddress ? target.host : programName(target);
   const report = new UpstreamReport(new EventLog({ hasTimes: false }), false);

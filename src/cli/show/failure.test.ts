@@ -22,7 +22,7 @@ describe("an exit code", () => {
   });
 
   it("of a missing command is 2", () => {
-    const cause = new Error("cannot start", { cause: Object.assign(new Error("spawn"), { code: "ENOENT" }) });
+    const cause = Object.assign(new Error("spawn"), { code: "ENOENT" });
     expect(toFailure(new ConnectionError("spawn", "why", { cause }))).toMatchObject({ exit: 2, kind: "not_found" });
   });
 
@@ -78,7 +78,7 @@ describe("an exit code", () => {
     const error = new ConnectionError("closed", "It failed", { hint });
     expect(error.message).toBe(`It failed; ${hint.text}`);
     expect(toFailure(error).message).toBe(message);
-    expect(toFailure(error.with({ message: `a: ${error.message}` })).message).toBe(`a: ${message}`);
+    expect(toFailure(error.with({ problem: `a: ${error.problem}` })).message).toBe(`a: ${message}`);
     expect(toFailure(new McpError(7, error.message)).message).toBe(error.message);
   });
 
@@ -88,8 +88,7 @@ describe("an exit code", () => {
     [{ command: "cat", cwd: "/none" }, "its folder /none does not exist; create it or change --cwd"],
     [{ command: "/none" }, "there is no file /none"],
   ])("of the start of %j comes with a hint for the command line", async (program, reason) => {
-    const cause = await findSpawnProblem(program);
-    const { message } = toFailure(new ConnectionError("spawn", cause?.message ?? "", { cause }));
+    const { message } = toFailure(await findSpawnProblem(program));
     expect(message).toBe(`cannot start "${program.command}": ${reason}`);
   });
 

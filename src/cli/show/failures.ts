@@ -3,7 +3,6 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
-import { SpawnError } from "../../process/program.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { EXIT, NotFoundError, withKey } from "../command.ts";
 
@@ -68,13 +67,9 @@ function serverError({ kind: reason, code, data }: McpError): Pick<Failure, "rea
 }
 
 /** The message with the hint for the command line (flags) in place of the one for programmers (options). */
-function withFlags(error: ConnectionError): string {
-  let { message } = error;
-  for (let one: unknown = error; one instanceof ConnectionError || one instanceof SpawnError; one = one.cause) {
-    const { text, flags } = one.hint ?? {};
-    if (flags !== undefined) message = message.replace(`; ${text}`, () => (flags === "" ? "" : `; ${flags}`));
-  }
-  return message;
+export function withFlags({ problem, hint, diagnostics = "" }: Omit<ConnectionError, "isTemporary" | "with">): string {
+  const advice = hint?.flags ?? hint?.text ?? "";
+  return `${problem}${advice && `; ${advice}`}${diagnostics}`;
 }
 
 /** The pages that the user must visit before the call can succeed. */
@@ -93,7 +88,7 @@ function failure(exit: number, message: string): Failure {
 function connectionExit({ kind, cause }: ConnectionError): number {
   if (kind === "unauthorized") return EXIT.auth;
   if (kind === "cancelled") return EXIT.interrupted;
-  // The cause is our explanation (see process/program.ts); its own cause is the system's error.
-  const code = ((cause as Error | undefined)?.cause as NodeJS.ErrnoException | undefined)?.code;
+  // The system's error; see process/program.ts.
+  const { code } = (cause ?? {}) as NodeJS.ErrnoException;
   return kind === "spawn" && code === "ENOENT" ? EXIT.notFound : EXIT.unreachable;
 }

@@ -159,5 +159,5 @@ export function withAdvice(
     : canSignIn
       ? `set a token in ${TOKEN_VARIABLE}, or a client with --client-id`
       : `sign in from a terminal, without --no-login, or set a token in ${TOKEN_VARIABLE}`;
-  return reworded(`${error.message}\nWhat you can do: ${advice}`);
+  return reworded(`${error.problem}\nWhat you can do: ${advice}`);
 }

@@ -171,8 +171,8 @@ export class SessionRenewal {
 
 function renewalFailed(error: unknown): unknown {
   if (!(error instanceof ConnectionError)) return error;
-  const message = `The server has forgotten the session, and a new one could not be started: ${error.message}`;
-  return error.with({ message, mayHaveRun: false });
+  const problem = `The server has forgotten the session, and a new one could not be started: ${error.problem}`;
+  return error.with({ problem, mayHaveRun: false });
 }
 
 function cancelled({ reason }: AbortSignal): unknown {

@@ -86,7 +86,7 @@ class ConnectAttempt {
         const isLast = at === styles.length - 1;
         if (isLast || this.#isUnsupported || !showsWrongStyle(error))
           throw style === "stateless" ? error : this.#allFailed(error, failures);
-        failures.push(error.message);
+        failures.push(error.problem);
       }
     }
     throw this.#allFailed(sessionFailure, failures);
@@ -161,7 +161,7 @@ class ConnectAttempt {
     // A timeout does not show a wrong style, since a server of another style would reject the unknown request.
     if (error instanceof ConnectionError && error.kind === "timeout") {
       const problem = `The server did not answer server/discover within ${startTimeoutMs} ms`;
-      throw error.with({ message: problem, hint: slowStart("a slow server") });
+      throw error.with({ problem, hint: slowStart("a slow server") });
     }
     this.#isUnsupported = final;
     if (final || error instanceof ConnectionError) throw error;
@@ -170,11 +170,11 @@ class ConnectAttempt {
 
   /** Lists the failures of all styles in one error, since the last one alone is misleading. */
   #allFailed(error: unknown, failures: readonly string[]): unknown {
-    if (!(error instanceof ConnectionError) || failures.every((message) => message === error.message)) return error;
+    if (!(error instanceof ConnectionError) || failures.every((problem) => problem === error.problem)) return error;
     const { origin } = this.#target.url;
-    const all = [...new Set([...failures, error.message])].join("\n  ");
-    const message = `No MCP server was found at ${origin}:\n  ${all}`;
-    return error.with({ message, mayHaveRun: false });
+    const all = [...new Set([...failures, error.problem])].join("\n  ");
+    const problem = `No MCP server was found at ${origin}:\n  ${all}`;
+    return error.with({ problem, mayHaveRun: false });
   }
 }
 
