@@ -9,6 +9,7 @@ import {
   type Caller,
   type Context,
   type LogLevel,
+  type Meta,
   type Notification,
   type Request,
   type Result,
@@ -256,6 +257,8 @@ export interface Progress {
   readonly total?: number;
   /** What is being done. */
   readonly message?: string;
+  /** What the server says beside that. */
+  readonly _meta?: Meta;
 }
 
 /** Listeners for the whole connection, or for one call. */
@@ -360,7 +363,7 @@ export class Contexts {
     if (method === "notifications/message") {
       callListener("onLog", listeners.onLog ?? onLog, [params as unknown as LogMessageParams], onError);
     } else if (method === "notifications/progress") {
-      const { progressToken: _ours, _meta, ...progress } = params;
+      const { progressToken: _ours, ...progress } = params;
       callListener("onProgress", listeners.onProgress ?? onProgress, [progress as unknown as Progress], onError);
     }
   }

@@ -42,7 +42,7 @@ describe("the text block of a failed evaluation", () => {
   it("has the error without its hint, and the rest of the text", () => {
     const capture = new OutputCapture(10);
     capture.write("hello\n", "stdout");
-    const condition = { ...CONDITION, message: "Too early.\nUse x.\nIn form 2.", hint: "Use x.", open: true };
+    const condition = { ...CONDITION, message: "Too early.\nIn form 2.", hint: "Use x.", open: true };
     const block = blockOf(runResult({ ...OK, status: "error", condition }, { capture }));
     const { error, rest } = block[FAILED_EVALUATION] ?? {};
     expect(error).toEqual({ type: CONDITION.type, message: "Too early.\nIn form 2.", frames: CONDITION.frames });

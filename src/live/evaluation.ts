@@ -10,6 +10,7 @@ import {
   backtraceText,
   conditionText,
   handleText,
+  hintIn,
   type Condition,
   type Definition,
   type GuestEvaluation,
@@ -245,12 +246,14 @@ interface EvaluationTextOptions {
 export function evaluationBlock(evaluation: EvaluationRecord, options: EvaluationTextOptions): TextContent {
   const text = evaluationText(evaluation, options);
   if (evaluation.status === "ok") return { type: "text", text };
-  const { type, message = "", hint, frames = [] } = evaluation.condition ?? {};
+  const { condition } = evaluation;
+  const { type, message = "", frames = [] } = condition ?? {};
   const isError = evaluation.status === "error" && type !== undefined;
+  const hint = isError && condition ? hintIn(condition) : undefined;
   const failed: FailedEvaluation = {
     text,
     ...(isError && {
-      error: { type, message: hint === undefined ? message : message.replace(`\n${hint}`, ""), frames },
+      error: { type, message, frames },
     }),
     rest: () => evaluationText(evaluation, { ...options, isRest: true }),
   };

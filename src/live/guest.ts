@@ -158,7 +158,9 @@ export class Guest {
       });
     } catch (error) {
       command.onEnd?.();
-      throw error instanceof ConnectionError ? error : new ConnectionError("spawn", errorMessage(error), { cause: error });
+      throw error instanceof ConnectionError
+        ? error
+        : new ConnectionError("spawn", errorMessage(error), { cause: error });
     }
     void child.finished.then(() => command.onEnd?.());
     const spawned = (guest = new Guest(runtime, child, command));

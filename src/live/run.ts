@@ -6,10 +6,8 @@ import type { GuestParams, GuestReply, OutputListener, Step } from "./guest.ts";
 import { OutputCapture } from "./output.ts";
 import type { CallableTool } from "./runtime.ts";
 
-/** Tells a caller that wants progress why nothing happens yet. */
-export const WAITING = "Waiting for another evaluation in this session";
-/** How the progress of an evaluation begins that prints nothing for long. */
-export const STILL_RUNNING = "Still running after ";
+/** The key of `_meta` of progress that reports no output: whether the evaluation still waits for another one. */
+export const WAITS = "catenary/waits";
 
 export interface RunOptions {
   /** Aborting its signal interrupts the run. */

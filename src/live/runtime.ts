@@ -130,7 +130,7 @@ export interface Frame {
 export interface Condition {
   readonly type: string;
   readonly message: string;
-  /** The line of the message that names tools, if one does. */
+  /** What to do about it, in words that name tools. */
   readonly hint?: string;
   readonly restarts: readonly Restart[];
   readonly frames: readonly Frame[];
@@ -143,10 +143,10 @@ export function handleText(handle: number | null | undefined): string {
 }
 
 /** The text of an error, with its backtrace, and with its restarts if they can be taken. */
-export function conditionText({ type, message, frames, restarts, open }: Condition): string {
-  const parts = [`[ERROR] ${type}`, message, backtraceText(frames)];
-  // Every error can be given up; only other restarts are worth a choice.
-  if (open === true && restarts.some(({ name }) => name !== "ABORT")) parts.push(restartsText(restarts));
+export function conditionText(condition: Condition): string {
+  const { type, message, hint = "", frames, restarts } = condition;
+  const parts = [`[ERROR] ${type}`, message, hint, backtraceText(frames)];
+  if (waitsForChoice(condition)) parts.push(restartsText(restarts));
   return parts.filter((part) => part !== "").join("\n");
 }
 
@@ -160,8 +160,18 @@ function localText({ name, value, handle }: Local): string {
   return `     ${name} = ${value}${handleText(handle)}`;
 }
 
+/** Every error can be given up; only other restarts are worth a choice. */
+function waitsForChoice({ open, restarts }: Condition): boolean {
+  return open === true && restarts.some(({ name }) => name !== "ABORT");
+}
+
+/** The line of the text of an error that names tools, if it has one. */
+export function hintIn(condition: Condition): string | undefined {
+  return condition.hint ?? (waitsForChoice(condition) ? GO_ON : undefined);
+}
+
 /** What an agent can do while an error is open. The last line of the error. */
-export const GO_ON: string =
+const GO_ON: string =
   "The evaluation waits at the error: take-restart takes one of these, evaluate-in-frame evaluates code in a frame, " +
   "and the next evaluation gives up.";
 

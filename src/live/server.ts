@@ -2,8 +2,10 @@
 // the caller as progress while the code runs, and cancelling the call interrupts the code.
 
 import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { packageVersion } from "../core/files.ts";
 import { defined } from "../core/values.ts";
+import { HINT } from "../protocol/failed-evaluation.ts";
 import { changedMethod } from "../protocol/lists.ts";
 import type { ContentBlock, Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -33,7 +35,7 @@ import {
 import type { GuestParams } from "./guest.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText } from "./runtime.ts";
-import { STILL_RUNNING, WAITING, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
+import { WAITS, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
 import { LIVE, type LiveOptions } from "./options.ts";
 import { sandboxed } from "./sandbox.ts";
 import type { Session } from "./session.ts";
@@ -197,7 +199,9 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     const session = getSession(sessions, args, context);
     const reports = progressOf(context);
     const peer = hooks === undefined ? undefined : await hooks.begin(context, reports.report, session.log);
-    const result = await run(sessions, session, op, args, { context, reports, isEvaluation: true, peer });
+    const running = run(sessions, session, op, args, { context, reports, isEvaluation: true, peer });
+    const result = await running.catch(refused);
+    if ("content" in result) return result;
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
     // The guest says so if there is nothing to evaluate in, such as no error.
     const { text: refusal, status: replied } = result.reply;
@@ -338,12 +342,18 @@ function progressOf(context: ToolContext): ProgressReports {
     context.progress(printed + beats, undefined, message);
   };
   // A task shows the message, even if the caller wants no progress.
-  if (context.meta["progressToken"] === undefined) return { onProgress, report };
+  const { progressToken } = context.meta;
+  if (progressToken === undefined) return { onProgress, report };
+  const reportState = (message: string, waits: boolean): void => {
+    beats += 1;
+    const params = { progressToken, progress: printed + beats, message, _meta: { [WAITS]: waits } };
+    context.notify({ method: "notifications/progress", params });
+  };
   return {
     onProgress,
     report,
-    onWait: () => report(WAITING),
-    onSilence: (seconds) => report(`${STILL_RUNNING}${seconds} s`),
+    onWait: () => reportState("Waiting for another evaluation in this session", true),
+    onSilence: (seconds) => reportState(`Still running after ${seconds} s`, false),
   };
 }
 
@@ -387,14 +397,21 @@ function testsAnswer(reply: GuestTests): GuestText {
   return { text: testsText(reply), data: { passed, failed, skipped }, isError: failed > 0 || passed + skipped === 0 };
 }
 
-function errorAnswer(text: string): ToolAnswer {
-  return { content: [{ type: "text", text }], isError: true };
+/** A session that cannot start, such as for want of a program, says what to do. */
+function refused(error: unknown): ToolAnswer & object {
+  if (!(error instanceof ConnectionError) || error.hint === undefined) throw error;
+  return errorAnswer(error.message, error.hint.text);
 }
 
-function textAnswer(reply: Partial<GuestText>): ToolAnswer {
+function errorAnswer(text: string, hint?: string): ToolAnswer {
+  return textAnswer({ text, isError: true, ...defined({ hint }) });
+}
+
+function textAnswer({ text = "", data, hint, isError }: Partial<GuestText>): ToolAnswer {
+  const meta = typeof hint === "string" ? { _meta: { [HINT]: hint } } : undefined;
   return {
-    content: [{ type: "text", text: reply.text ?? "" }],
-    ...defined({ structuredContent: reply.data }),
-    isError: reply.isError === true,
+    content: [{ type: "text", text, ...meta }],
+    ...defined({ structuredContent: data }),
+    isError: isError === true,
   };
 }

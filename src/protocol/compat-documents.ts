@@ -7,7 +7,7 @@ import { isObject } from "../core/values.ts";
 import { PARSE_ERROR } from "../jsonrpc/codec.ts";
 import type { ErrorBody, ErrorMessage } from "../jsonrpc/message.ts";
 import { type CodeChanges, type ErrorKind, methodNotFound } from "./errors.ts";
-import { FAILED_EVALUATION, type FailedEvaluation } from "./failed-evaluation.ts";
+import { FAILED_EVALUATION, type FailedEvaluation, withoutHint } from "./failed-evaluation.ts";
 import { type List, LISTS } from "./lists.ts";
 import { META } from "./model/base.ts";
 import { walkPages } from "./walk-pages.ts";
@@ -240,7 +240,7 @@ function errorOf({ codes, messages, data, texts }: CompatDocument, body: ErrorBo
 /** The message, with the details that are only in `data`, and without the hint, which names tools that are not listed. */
 function withDetails({ message: given, data }: ErrorBody): string {
   const { details, hint } = isObject(data) ? data : { details: data };
-  const message = typeof hint === "string" ? given.replace(`; ${hint}`, "") : given;
+  const message = typeof hint === "string" ? withoutHint(given, hint) : given;
   return typeof details === "string" && !message.includes(details) ? `${message}: ${details}` : message;
 }
 

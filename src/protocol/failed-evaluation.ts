@@ -17,5 +17,10 @@ export interface FailedEvaluation {
   readonly rest: () => string;
 }
 
-/** The key of a text block's `_meta` for the line of its text that names tools, which a command line does not have. */
+/** The key of a text block's `_meta` for the part of its text that says what to do, often with tools of ours. */
 export const HINT = "catenary/hint";
+
+/** For a reader that says it in another way. What goes over a connection has the hint in its text, for all others. */
+export function withoutHint(text: string, hint: string): string {
+  return text.replace(`\n${hint}`, "").replace(`; ${hint}`, "");
+}

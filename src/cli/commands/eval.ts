@@ -283,10 +283,8 @@ function failureLines({ status, condition, step, timing, notice }: EvaluationRec
       ...locals.map(({ name, value }) => paint("dim", `       ${name} = ${value}`)),
     ]) ?? [];
   if (status === "error" && condition !== undefined) {
-    const { type, message, hint } = condition;
     // The hint names tools, which the command line does not have.
-    const shown = hint === undefined ? message : message.replace(`\n${hint}`, "");
-    return [`${paint("red", `${type}:`)} ${shown}`, ...frames];
+    return [`${paint("red", `${condition.type}:`)} ${condition.message}`, ...frames];
   }
   const how = step === "restart" ? "could not be interrupted, so its process was killed" : "was interrupted";
   switch (status) {

@@ -7,11 +7,10 @@ import type { Client } from "../../client/client.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
-import { STILL_RUNNING, WAITING } from "../../live/run.ts";
-import { GO_ON } from "../../live/runtime.ts";
+import { WAITS } from "../../live/run.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
-import { HINT } from "../../protocol/failed-evaluation.ts";
+import { HINT, withoutHint } from "../../protocol/failed-evaluation.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
@@ -305,17 +304,19 @@ class Repl {
         {
           signal: signal === undefined ? running.abort.signal : AbortSignal.any([signal, running.abort.signal]),
           timeoutMs: 0,
-          onProgress: ({ progress, message }) => {
-            output.write(progress, message);
-            if (message !== WAITING) return;
+          onProgress: ({ progress, message, _meta }) => {
+            const waits = _meta?.[WAITS];
+            if (waits === undefined) output.write(progress, message);
+            else output.skip(progress);
+            if (waits !== true) return;
             running.isWaiting = true;
-            printStatus(paint("dim", `${WAITING}; Ctrl-C gives up`));
+            printStatus(paint("dim", "Waiting for another evaluation in this session; Ctrl-C gives up"));
           },
         },
       );
       // Hints name tools, for which the prompt has commands.
       const hint = result.content[0]?._meta?.[HINT];
-      const text = textOf(result).replace(`\n${typeof hint === "string" ? hint : GO_ON}`, "");
+      const text = typeof hint === "string" ? withoutHint(textOf(result), hint) : textOf(result);
       output.finish(this.#background.withoutShown(text));
       this.#note(result);
     } finally {
@@ -373,14 +374,16 @@ class OutputEcho {
 
   /** Progress has the output since the last report, and how many characters and other reports there were in all. */
   write(total: number, text = ""): void {
-    // Nothing was printed.
-    const isNews = text === WAITING || text.startsWith(STILL_RUNNING);
-    if (isNews && total === this.#total + 1) this.#total = total;
     // A shorter text has lost some output.
     if (total - this.#total !== text.length || text === "") return;
     this.#total = total;
     this.#printed += text;
     process.stdout.write(sanitizeFor(process.stdout, text));
+  }
+
+  /** A report of something else. */
+  skip(total: number): void {
+    if (total === this.#total + 1) this.#total = total;
   }
 
   finish(text: string): void {

@@ -13,9 +13,10 @@ import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { proxyFor } from "../../http/client/proxy.ts";
 import { findSpawnProblem } from "../../process/program.ts";
+import { HINT, withoutHint } from "../../protocol/failed-evaluation.ts";
 import { EXIT } from "../command.ts";
 import { plural } from "../show/problems.ts";
-import { toFailure } from "../show/failures.ts";
+import { toFailure, withFlags } from "../show/failures.ts";
 import { oneLine } from "../terminal/text.ts";
 
 export interface Check {
@@ -242,8 +243,9 @@ async function checkEvaluation(client: Client, tool: string): Promise<Result> {
   const { isError, content } = await client.callTool(tool, { code: "1" });
   if (isError !== true) return ok("evaluate", "a session starts, and evaluates code");
   const said = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join(" ");
-  const [what = "", advice = "correct the entry in the config"] = said.split(/; (?=install|or )(.*)/s);
-  return failed("evaluate", oneLine(what), oneLine(advice));
+  const hint = content[0]?._meta?.[HINT];
+  const advice = typeof hint === "string" ? hint : "correct the entry in the config";
+  return failed("evaluate", oneLine(withoutHint(said, advice)), oneLine(advice));
 }
 
 /** What programs say on stderr if something usual is missing, and what to do about it. */
@@ -268,12 +270,6 @@ const STDERR_HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/EACCES|permission denied/i, "it may not read or write a file: check the permissions"],
   [/EADDRINUSE/, "it listens on a port that is in use: it may be an HTTP server; start it and use its URL"],
 ];
-
-/** What the program wrote is shown by the check of its stdout. */
-function withoutOutput(error: unknown, message: string): string {
-  const { diagnostics = "" } = error instanceof ConnectionError ? error : {};
-  return diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
-}
 
 /** The check that an error belongs to, and those before it. */
 function explain(error: unknown, target: Target, noise: readonly string[], options: ServerCheckOptions): Result[] {
@@ -306,5 +302,7 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
       : kind === "timeout"
         ? "it may still be installing: try again with --timeout 300; or it does not serve MCP on stdio"
         : "check that it is an MCP server, and its version";
-  return [ok("start", "runs"), ...written, failed("initialize", withoutOutput(error, message), hint, exit)];
+  // What the program wrote is shown by the check of its stdout.
+  const said = error instanceof ConnectionError ? withFlags({ ...error, diagnostics: "" }) : message;
+  return [ok("start", "runs"), ...written, failed("initialize", said, hint, exit)];
 }

@@ -67,7 +67,11 @@ function serverError({ kind: reason, code, data }: McpError): Pick<Failure, "rea
 }
 
 /** The message with the hint for the command line (flags) in place of the one for programmers (options). */
-export function withFlags({ problem, hint, diagnostics = "" }: Omit<ConnectionError, "isTemporary" | "with">): string {
+export function withFlags({
+  problem,
+  hint,
+  diagnostics = "",
+}: Pick<ConnectionError, "problem" | "hint" | "diagnostics">): string {
   const advice = hint?.flags ?? hint?.text ?? "";
   return `${problem}${advice && `; ${advice}`}${diagnostics}`;
 }

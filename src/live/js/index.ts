@@ -62,8 +62,9 @@ function guestFile(): string {
 async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[]> {
   const major = await nodeMajor(options.command ?? process.execPath);
   if (major < MIN_PERMISSION_NODE) {
-    const message = `The option "permission" of a JavaScript session needs Node ${MIN_PERMISSION_NODE} or later, but this is Node ${major}; set "command" ("program" in a config) to a later one, or leave the option out`;
-    throw new ConnectionError("spawn", message, { mayHaveRun: false });
+    const hint = { text: 'set "command" ("program" in a config) to a later one, or leave the option out' };
+    const message = `The option "permission" of a JavaScript session needs Node ${MIN_PERMISSION_NODE} or later, but this is Node ${major}`;
+    throw new ConnectionError("spawn", message, { mayHaveRun: false, hint });
   }
   const { read, write = [], childProcess, net } = typeof options.permission === "object" ? options.permission : {};
   return [

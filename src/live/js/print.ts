@@ -36,8 +36,12 @@ export function printValue(value: unknown, { printLength, printDepth }: PrintLim
     maxStringLength: MAX_VALUE_LENGTH,
     colors: false,
   });
-  // Node has already cut a long string and added a note, which must be kept.
-  return cut(text, typeof value === "string" ? MAX_VALUE_LENGTH + CUT_MARGIN : MAX_VALUE_LENGTH);
+  return cut(text, maxLength(value));
+}
+
+/** Node has already cut a long string and added a note, which must be kept. */
+function maxLength(value: unknown): number {
+  return typeof value === "string" ? MAX_VALUE_LENGTH + CUT_MARGIN : MAX_VALUE_LENGTH;
 }
 
 /** Returns the first `max` characters, with a note if the text is longer. */
@@ -154,10 +158,11 @@ const toSource = Function.prototype.toString;
 
 /** Matches what Node prints for a value, or a part of it, that it does not show. */
 const NOT_WHOLE =
-  /\[(?:[\w$]*Function|class)\b|\[[A-Z][\w$.]*\]|\[(?:Getter|Setter)|\.\.\. \d+ more |<(?:items unknown|pending|rejected)>|\[cut at /;
+  /\[(?:[\w$]*Function|class)\b|\[[A-Z][\w$.]*\]|\[(?:Getter|Setter)|\.\.\. \d+ more |<(?:items unknown|pending|rejected)>/;
 
 function isWhole(value: unknown, text: string): boolean {
-  if (typeof value === "string") return !/'\.\.\. \d+ more character|\[cut at /.test(text);
+  if (text.length > maxLength(value)) return false;
+  if (typeof value === "string") return !/'\.\.\. \d+ more character/.test(text);
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return true;
   return !types.isProxy(value) && !types.isPromise(value) && !NOT_WHOLE.test(text);
 }

@@ -33,7 +33,7 @@
   (kind :error :type symbol)
   (type "" :type string)
   (message "" :type string)
-  ;; The line of the message that names tools, or nil.
+  ;; What to do about it, in words that name tools, or nil.
   (hint nil)
   (restarts nil :type list)
   (frames nil :type list)
@@ -41,6 +41,9 @@
   (open nil)
   (damaged nil)
   (time (get-universal-time)))
+
+(defun whole-message (failure)
+  (format nil "~A~@[~%~A~]" (failure-message failure) (failure-hint failure)))
 
 (defun print-bounded (cap print)
   "What PRINT writes to its stream argument, and whether it was cut after CAP characters."

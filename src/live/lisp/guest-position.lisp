@@ -59,18 +59,17 @@
 (defparameter *unclosed-hint* "Use validate-syntax and match-paren to find the place.")
 
 (defun unclosed-text (code)
-  "Describe what incomplete CODE has left open, and advise."
+  "Describe what incomplete CODE has left open."
   (let* ((scan (scan-code code)) (kind (scan-unfinished scan)) (open (nth-value 1 (pair-parens code scan))))
     (multiple-value-bind (line column)
         (line-and-column code (cond (kind (scan-unfinished-at scan)) (open (first (last open))) (t (length code))))
-      (format nil "The code ends too early: ~A.~%~A"
+      (format nil "The code ends too early: ~A."
               (cond (kind (format nil "the ~A that begins at line ~D, column ~D is not ended" kind line column))
                     ((null open) "something is missing after its last character")
                     ((rest open)
                      (format nil "~D parentheses are not closed, the last of them opened at line ~D, column ~D"
                              (length open) line column))
-                    (t (format nil "the parenthesis opened at line ~D, column ~D is not closed" line column)))
-              *unclosed-hint*))))
+                    (t (format nil "the parenthesis opened at line ~D, column ~D is not closed" line column)))))))
 
 (defun reader-error-p (condition)
   "Whether CONDITION was signalled while reading the code."

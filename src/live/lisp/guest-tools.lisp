@@ -26,7 +26,7 @@ or (values nil :json json) for a whole result."
 (defun failure-text (failure)
   "FAILURE in the form of an evaluation: type, message and the backtrace, if any."
   (format nil "[ERROR] ~A~%~A~@[~%~%[Backtrace]~{~%~A~}~]"
-          (failure-type failure) (failure-message failure)
+          (failure-type failure) (whole-message failure)
           (frame-lines (failure-frames failure))))
 
 ;;; Libraries with tools of their own, which the host lists only while they are loaded.

@@ -45,8 +45,9 @@ export async function findSbcl(command = "sbcl", path: string = process.env["PAT
     if (sbcl !== undefined) return sbcl;
   }
   const problem = command.includes("/") ? "is not an executable file" : "is not on the PATH";
-  const message = `Common Lisp sessions need SBCL, but ${command} ${problem}; ${INSTALL}, or give the path of the program`;
-  throw new ConnectionError("spawn", message, { mayHaveRun: false });
+  const hint = { text: `${INSTALL}, or give the path of the program` };
+  const message = `Common Lisp sessions need SBCL, but ${command} ${problem}`;
+  throw new ConnectionError("spawn", message, { mayHaveRun: false, hint });
 }
 
 async function inspectFile(path: string): Promise<Sbcl | undefined> {

@@ -127,7 +127,7 @@
     (when (eql (search words text) 0)
       (let ((said (string-trim '(#\Newline #\Space) (without-stream (subseq text (length words))))))
         (if (eql (search "end of file" said) 0)
-            (unclosed-text code)
+            (format nil "~A~%~A" (unclosed-text code) *unclosed-hint*)
             (format nil "~{~A~^~%~}" (mapcar #'unindented (lines-of said))))))))
 
 (defun unindented (line)

@@ -11,7 +11,7 @@
     (if (null failure)
         (no-failure)
         (text (out)
-          (format out "[ERROR] ~A~%~A~%" (failure-type failure) (failure-message failure))
+          (format out "[ERROR] ~A~%~A~%" (failure-type failure) (whole-message failure))
           (when (failure-restarts failure)
             (format out "~%[Restarts]~%~{  ~A~%~}" (offer-lines (failure-restarts failure))))
           (when (failure-frames failure)
@@ -31,7 +31,7 @@
 (deftool "list-restarts" ()
   (let* ((failure (held-failure (open-error))) (offers (failure-restarts failure)))
     (text (out)
-      (format out "[ERROR] ~A~%~A~%~%" (failure-type failure) (failure-message failure))
+      (format out "[ERROR] ~A~%~A~%~%" (failure-type failure) (whole-message failure))
       (if offers
           (format out "[Restarts]~%~{~A~%~}" (offer-lines offers))
           (format out "It offers no restarts; the next evaluation closes it.")))))
