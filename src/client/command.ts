@@ -52,8 +52,6 @@ export interface Program {
 
 /** How much of stderr an error quotes. */
 const MAX_QUOTED_LENGTH = 1_000;
-/** Most error messages about the server start with this. The command is inserted after it. */
-const THE_SERVER = "The server ";
 
 export async function openCommand(
   target: Command,
@@ -105,7 +103,7 @@ function withOutput(error: unknown, command: string, transport: ChildTransport |
   if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) {
     return error;
   }
-  const { problem, message, hint, diagnostics = "" } = error;
+  const { problem, subject, message, hint, diagnostics = "" } = error;
   // Leave out lines that the message already has: a gateway quotes the output of its upstream.
   const stderr = lastLines(transport?.stderrTail() ?? "", MAX_QUOTED_LENGTH)
     .split("\n")
@@ -113,9 +111,8 @@ function withOutput(error: unknown, command: string, transport: ChildTransport |
     .join("\n")
     .trim();
   const noise = transport?.noise.last.slice(-3).join("\n") ?? "";
-  const named = problem.startsWith(THE_SERVER)
-    ? `${THE_SERVER}${command} ${problem.slice(THE_SERVER.length)}`
-    : `${command}: ${problem}`;
+  const named =
+    subject === undefined ? `${command}: ${problem}` : `${subject} ${command}${problem.slice(subject.length)}`;
   const output = [
     diagnostics,
     ...(noise === "" ? [] : [`\nits stdout has lines that are not messages:\n${noise}`]),

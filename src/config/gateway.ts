@@ -348,8 +348,9 @@ async function buildGateway(
 /** In place of a server that has no value for a variable: refuses every request, and says why. */
 function missingUpstream(entry: UpstreamEntry, onState: CreateGatewayOptions["onState"]): Upstream {
   const { name, kind, target = kind, missing = "" } = entry;
+  const subject = `The upstream ${name}`;
   const refusal = (): ConnectionError =>
-    new ConnectionError("refused", `The upstream ${name} does not run: ${missing}`, { mayHaveRun: false });
+    new ConnectionError("refused", `${subject} does not run: ${missing}`, { mayHaveRun: false, subject });
   const one = upstream(() => Promise.reject(refusal()));
   one.status = () => ({ state: "incomplete", target, sessions: 0, pids: [], restarts: 0, problem: missing });
   one.start = () => Promise.reject(refusal());

@@ -1,7 +1,7 @@
 // Helpers for promises and signals: waiting with a limit, many listeners on one AbortSignal, promises that nothing
 // awaits, backoff before a retry, and work that is shared or runs one at a time.
 
-import { ConnectionError, type Hint } from "./errors.ts";
+import { ConnectionError, type ConnectionErrorOptions, THE_SERVER } from "./errors.ts";
 import type { Optional } from "./values.ts";
 
 /** Calls `work` and turns an exception that it throws synchronously into a rejected promise. */
@@ -181,12 +181,13 @@ export async function withTimeout<T>(
   ms: number,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
-  message = `The server did not answer in ${ms} ms`,
-  hint?: Hint,
+  message?: string,
+  { hint, subject }: Pick<ConnectionErrorOptions, "hint" | "subject"> = message === undefined ? THE_SERVER : {},
 ): Promise<T> {
   signal.throwIfAborted();
   const stop = new AbortController();
-  const timeOut = (): void => stop.abort(new ConnectionError("timeout", message, { hint }));
+  const late = message ?? `The server did not answer in ${ms} ms`;
+  const timeOut = (): void => stop.abort(new ConnectionError("timeout", late, { hint, subject }));
   const timer = setTimeout(timeOut, Math.min(ms, MAX_DELAY_MS));
   const forget = onAbort(signal, () => stop.abort(signal.reason));
   try {

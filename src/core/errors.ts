@@ -34,6 +34,9 @@ export interface Hint {
   readonly flags?: string | undefined;
 }
 
+/** For messages that begin so. */
+export const THE_SERVER = { subject: "The server" } as const;
+
 /** The third argument of `new ConnectionError()`. */
 export interface ConnectionErrorOptions {
   /** The error that led to this one. */
@@ -42,6 +45,8 @@ export interface ConnectionErrorOptions {
   readonly mayHaveRun?: boolean | undefined;
   /** The status of the HTTP response, if there was one. */
   readonly status?: number | undefined;
+  /** The first words of the message, if they say what has failed: `The server`. A gateway has its own name for that. */
+  readonly subject?: string | undefined;
   /** What to do about it: added to the message. */
   readonly hint?: Hint | undefined;
   /** Output of the server's process, for its operator: added to the message, but never sent to callers. */
@@ -67,6 +72,8 @@ export class ConnectionError extends Error {
   readonly status: number | undefined;
   /** The message without the hint and the diagnostics, for a message with others. */
   readonly problem: string;
+  /** The first words of the message, if they say what has failed. */
+  readonly subject: string | undefined;
   /** What to do about it, as the message says. */
   readonly hint: Hint | undefined;
   /** The last part of the message, which callers must not see. */
@@ -75,6 +82,7 @@ export class ConnectionError extends Error {
   constructor(kind: ConnectionErrorKind, message: string, options?: ConnectionErrorOptions) {
     super(withHint(message, options?.hint) + (options?.diagnostics ?? ""), options);
     this.problem = message;
+    this.subject = options?.subject;
     this.hint = options?.hint;
     this.diagnostics = options?.diagnostics;
     this.name = "ConnectionError";
@@ -91,10 +99,20 @@ export class ConnectionError extends Error {
   }
 
   /** A copy with another `problem`, hint or `mayHaveRun`. This error becomes its cause. */
-  with(changes: { readonly problem?: string; readonly hint?: Hint; readonly mayHaveRun?: boolean }): ConnectionError {
-    const { problem = this.problem, hint = this.hint, mayHaveRun = this.mayHaveRun } = changes;
-    const { status, diagnostics } = this;
-    return new ConnectionError(this.kind, problem, { cause: this, mayHaveRun, status, hint, diagnostics });
+  with(
+    changes: Pick<ConnectionErrorOptions, "hint" | "mayHaveRun" | "subject"> & { readonly problem?: string },
+  ): ConnectionError {
+    const { kind, problem, mayHaveRun, status, hint, diagnostics } = this;
+    const subject = changes.problem === undefined ? this.subject : undefined;
+    const options = { cause: this, mayHaveRun, status, hint, diagnostics, subject, ...changes };
+    return new ConnectionError(kind, changes.problem ?? problem, options);
+  }
+
+  /** A copy whose message begins with another subject. */
+  of(subject: string): ConnectionError {
+    const { subject: former, problem } = this;
+    const rest = former === undefined ? ` failed: ${problem}` : problem.slice(former.length);
+    return former === subject ? this : this.with({ subject, problem: `${subject}${rest}` });
   }
 }
 

@@ -5,7 +5,7 @@
 
 import { attempt, ignoreRejection, MAX_DELAY_MS, within, withTimeout } from "../core/async.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
-import { ConnectionError, type Hint } from "../core/errors.ts";
+import { ConnectionError, type Hint, THE_SERVER } from "../core/errors.ts";
 import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
@@ -92,7 +92,7 @@ export async function openConnection(
     const found = await tryStateless(failure.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
     if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
     const problem = `${failure.problem}; it does not speak a stateless revision either: ${withoutDiagnostics(found.error)}`;
-    throw found.final ? found.error : failure.with({ problem });
+    throw found.final ? found.error : failure.with({ problem, subject: failure.subject });
   } catch (error) {
     await peer.close().catch(() => undefined);
     throw error;
@@ -128,7 +128,7 @@ async function openPeer(
   const begin = performance.now();
   const inTime = <T>(work: () => Promise<T>, late: string): Promise<T> => {
     const leftMs = Math.max(0, limitMs - (performance.now() - begin));
-    return withTimeout(leftMs, signal, work, `${late} in ${limitMs} ms`, slowStart("a slow one"));
+    return withTimeout(leftMs, signal, work, `${late} in ${limitMs} ms`, { hint: slowStart("a slow one") });
   };
   const opening = attempt(async () => connect());
   let transport: Transport;
@@ -162,7 +162,7 @@ export async function startPeer(transport: Transport, options: ServerConnectionO
 export function revisionRefused(revision: Revision, error: Error): Error {
   if (!(error instanceof McpError)) return error;
   const message = `The server does not speak ${revision.name}: ${error.message} (${error.code})`;
-  return new ConnectionError("protocol", message, { cause: error });
+  return new ConnectionError("protocol", message, { ...THE_SERVER, cause: error });
 }
 
 /**
@@ -188,7 +188,7 @@ export async function openSession(
   } catch (error) {
     if (!(error instanceof McpError)) throw error;
     const message = `The server refused initialize: ${error.message} (${error.code})`;
-    throw new ConnectionError("protocol", message, { cause: error });
+    throw new ConnectionError("protocol", message, { ...THE_SERVER, cause: error });
   }
 }
 
@@ -228,7 +228,7 @@ async function initializeSession(
   } catch (error) {
     if (!(error instanceof ConnectionError) || error.kind !== "timeout") throw error;
     const problem = `The server did not answer initialize in ${startTimeoutMs} ms`;
-    throw error.with({ problem, hint: slowStart("a server that starts slowly") });
+    throw error.with({ ...THE_SERVER, problem, hint: slowStart("a server that starts slowly") });
   }
 }
 
@@ -290,7 +290,11 @@ export async function probe(
   if (started !== undefined) await within(SILENT_START_MS, Promise.race([answer, started]));
   const found = await within(timeoutMs, answer);
   if (found !== undefined) return found;
-  const error = new ConnectionError("timeout", `The server did not answer server/discover in ${timeoutMs} ms`);
+  const error = new ConnectionError(
+    "timeout",
+    `The server did not answer server/discover in ${timeoutMs} ms`,
+    THE_SERVER,
+  );
   return { back: undefined, error, final: false, late: answer };
 }
 
@@ -332,7 +336,7 @@ async function discover(
     return { back: undefined, error, final };
   }
   const message = `The server speaks only ${names?.join(", ") ?? ""}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
-  return { back: undefined, error: new ConnectionError("protocol", message, { cause: problem }), final };
+  return { back: undefined, error: new ConnectionError("protocol", message, { ...THE_SERVER, cause: problem }), final };
 }
 
 /** Codes of errors that only stateless servers send. */

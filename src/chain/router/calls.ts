@@ -55,7 +55,9 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
 /** Checks what an upstream answered before middleware gets it, so that an invalid result is not blamed on middleware. */
 export function checkResult(result: unknown, { method }: Request): Result {
   if (isObject(result)) return result;
-  throw new ConnectionError("protocol", `The upstream answered ${method} without a result`);
+  throw new ConnectionError("protocol", `The upstream answered ${method} without a result`, {
+    subject: "The upstream",
+  });
 }
 
 /** Finds the upstream that has the name. Throws if there is none, or more than one. */

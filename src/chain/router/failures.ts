@@ -21,26 +21,15 @@ import { UNAVAILABLE, type Unavailable, unavailableIn } from "../../protocol/lis
 const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);
 /** Adds the name of the upstream to an error, unless the error is a response of the upstream. */
 export function withUpstreamName(upstream: string, error: unknown): Error {
-  if (error instanceof ConnectionError) {
-    const problem = nameUpstream(upstream, error.problem);
-    return problem === error.problem ? error : error.with({ problem });
-  }
+  if (error instanceof ConnectionError) return error.of(`The upstream ${upstream}`);
+  const failed = (message: string): string => `The upstream ${upstream} failed: ${message}`;
   if (error instanceof McpError) {
     if (!NO_ANSWER.has(errorKind(error))) return error;
-    const data = isObject(error.data) ? { ...error.data, upstreamName: upstream } : { upstreamName: upstream };
-    return new McpError(error.code, nameUpstream(upstream, error.message), data, { cause: error });
+    const data = isObject(error.data) ? error.data : {};
+    if (data["upstreamName"] === upstream) return error;
+    return new McpError(error.code, failed(error.message), { ...data, upstreamName: upstream }, { cause: error });
   }
-  const message = nameUpstream(upstream, withoutDiagnostics(error));
-  return McpError.of("internal_error", message, { upstreamName: upstream }, { cause: error });
-}
-
-/** Names the upstream in a message, in place of "The server" if the message begins with that. */
-function nameUpstream(upstream: string, message: string): string {
-  if (message.includes(`upstream ${upstream} `)) return message;
-  const [subject] = /^The (?:server|upstream) /.exec(message) ?? [];
-  return subject === undefined
-    ? `The upstream ${upstream} failed: ${message}`
-    : `The upstream ${upstream} ${message.slice(subject.length)}`;
+  return McpError.of("internal_error", failed(withoutDiagnostics(error)), { upstreamName: upstream }, { cause: error });
 }
 
 export function unavailable(upstream: string, error: unknown): Unavailable {

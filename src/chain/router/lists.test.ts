@@ -1,7 +1,7 @@
 // Lists of many upstreams as one: order, pages, cursors, and upstreams that fail.
 
 import { describe, expect, it } from "vitest";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { type FakeClient, fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import { scriptedServer, pages, toolList } from "../../../test/support/handlers/scripted-server.ts";
@@ -196,7 +196,7 @@ describe("cursors", () => {
 
 describe("upstreams that fail in a list", () => {
   const broken = async (): Promise<never> => {
-    throw new ConnectionError("closed", "The server is gone");
+    throw new ConnectionError("closed", "The server is gone", THE_SERVER);
   };
 
   it("are left out and reported, and their names still count", async () => {

@@ -50,7 +50,9 @@ export async function readAllPages(
   for await (const { page, problem: found } of walkPages(field, fetch)) {
     const { [field]: listed, nextCursor: _next, resultType: _kind, ttlMs, cacheScope, _meta, ...more } = page;
     if (!Array.isArray(listed)) {
-      throw new ConnectionError("protocol", `The upstream answered ${method} without \`${field}\``);
+      throw new ConnectionError("protocol", `The upstream answered ${method} without \`${field}\``, {
+        subject: "The upstream",
+      });
     }
     const meta = _meta === undefined && rest._meta === undefined ? undefined : { ..._meta, ...rest._meta };
     rest = { ...more, ...rest, ...(meta && { _meta: meta }) };

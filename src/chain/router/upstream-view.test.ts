@@ -57,7 +57,7 @@ describe("calls with unavailable upstreams", () => {
       createRouter({ away, a: scriptedServer({ "tools/list": toolList("x"), "tools/call": answerAs("a") }) }),
     );
     expect((await caller.callError("tools/call", { name: "y" })).message).toBe(
-      "Tool not found: y; not all upstreams could be asked: The upstream away is asleep for good",
+      "Tool not found: y; not all upstreams could be asked: The upstream away failed: The server is asleep for good",
     );
     expect(textOf(await caller.call("tools/call", { name: "x" }))).toBe("a: x");
   });

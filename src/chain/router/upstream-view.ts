@@ -118,8 +118,8 @@ export class UpstreamView {
       // The answer will show that the upstream is available again.
       if (isOffered && this.#problem !== undefined) void this.#discover(context);
       if (!isUnknown) throw error;
-      const message = `The upstream ${this.upstream.name} declares tools and does not know ${method}`;
-      throw new ConnectionError("protocol", message, { cause: error });
+      const message = `The upstream declares tools and does not know ${method}`;
+      throw new ConnectionError("protocol", message, { cause: error, subject: "The upstream" });
     }
   }
 
@@ -192,10 +192,10 @@ export class UpstreamView {
     const before = this.#problem;
     try {
       const limitMs = before === undefined ? ms : UNAVAILABLE_WAIT_MS;
-      const { name } = this.upstream;
       const isStarting = this.capabilities === undefined || !this.#isUp;
-      const late = isStarting ? `The upstream ${name} is still starting; ask again` : undefined;
-      const done = await withTimeout(limitMs, signal, (own) => attempt(() => work({ ...context, signal: own })), late);
+      const late = isStarting ? "The upstream is still starting; ask again" : undefined;
+      const request = (own: AbortSignal): Promise<T> => attempt(() => work({ ...context, signal: own }));
+      const done = await withTimeout(limitMs, signal, request, late, late && { subject: "The upstream" });
       this.#problem = undefined;
       return done;
     } catch (error) {

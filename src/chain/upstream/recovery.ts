@@ -128,16 +128,18 @@ export class Recovery {
   throwIfPausing(maxWaitMs: number): void {
     const { exhausted, waitMs } = this;
     if (exhausted === undefined && waitMs <= maxWaitMs) return;
-    const { name } = this.#options;
+    const subject = `The upstream ${this.#options.name}`;
     const failure = this.#failure;
-    const { problem, hint, diagnostics } = (failure instanceof ConnectionError ? failure : {}) as Partial<ConnectionError>;
+    const { problem, hint, diagnostics } = (
+      failure instanceof ConnectionError ? failure : {}
+    ) as Partial<ConnectionError>;
     const reason = failure instanceof Error ? `: ${problem ?? failure.message}` : "";
     const message =
       exhausted === undefined
-        ? `The upstream ${name} failed and can be restarted in ${seconds(waitMs)}${reason}`
-        : `The upstream ${name} failed ${exhausted.limit} and will not be restarted for ` +
+        ? `${subject} failed and can be restarted in ${seconds(waitMs)}${reason}`
+        : `${subject} failed ${exhausted.limit} and will not be restarted for ` +
           `${seconds(exhausted.exhaustedMs())}; last failure${reason}`;
-    throw new ConnectionError("closed", message, { mayHaveRun: false, cause: failure, hint, diagnostics });
+    throw new ConnectionError("closed", message, { mayHaveRun: false, cause: failure, subject, hint, diagnostics });
   }
 }
 

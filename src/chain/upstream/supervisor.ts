@@ -191,7 +191,9 @@ export class Supervisor {
     const starting = this.#starting;
     const late = `The upstream ${name} has not answered in ${startWaitMs} ms and is still starting; try again later`;
     // A start that is aborted may take a while to end.
-    return withTimeout(startWaitMs, signal, () => abortable(this.#closed.signal, starting), late);
+    return withTimeout(startWaitMs, signal, () => abortable(this.#closed.signal, starting), late, {
+      subject: `The upstream ${name}`,
+    });
   }
 
   /** Waits for a connection that another caller opens. */
@@ -212,7 +214,8 @@ export class Supervisor {
   }
 
   async close(budgetMs?: number): Promise<void> {
-    this.#closed.abort(new ConnectionError("closed", `The upstream ${this.#options.name} is closed`, UNSENT));
+    const subject = `The upstream ${this.#options.name}`;
+    this.#closed.abort(new ConnectionError("closed", `${subject} is closed`, { ...UNSENT, subject }));
     clearTimeout(this.#idleTimer);
     for (const wake of [...this.#waiting]) wake();
     const starting: Promise<unknown> = this.#starting ?? Promise.resolve();
@@ -347,9 +350,10 @@ function withUpstreamName(error: unknown, name: string, method: string): unknown
   }
   if (!(error instanceof ConnectionError)) return error;
   const { kind, problem, mayHaveRun } = error;
-  if (kind === "cancelled" || problem.startsWith(`The upstream ${name} `)) return error;
+  const subject = `The upstream ${name}`;
+  if (kind === "cancelled" || error.subject === subject) return error;
   const doubt = mayHaveRun && method === "tools/call" ? " and the call may have run" : "";
-  return error.with({ problem: `The upstream ${name} failed${doubt}: ${problem}` });
+  return error.with({ subject, problem: `${subject} failed${doubt}: ${problem}` });
 }
 
 /** HTTP statuses of a server that no longer accepts the style it accepted before. */

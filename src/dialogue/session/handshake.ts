@@ -2,7 +2,7 @@
 // session may have another revision and other capabilities.
 
 import type { Context, Result } from "../../core/handler.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
@@ -172,7 +172,7 @@ export class SessionRenewal {
 function renewalFailed(error: unknown): unknown {
   if (!(error instanceof ConnectionError)) return error;
   const problem = `The server has forgotten the session, and a new one could not be started: ${error.problem}`;
-  return error.with({ problem, mayHaveRun: false });
+  return error.with({ ...THE_SERVER, problem, mayHaveRun: false });
 }
 
 function cancelled({ reason }: AbortSignal): unknown {

@@ -12,7 +12,7 @@ import {
   type Request,
   type Result,
 } from "../../core/handler.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import type { NotificationMessage } from "../../jsonrpc/message.ts";
 import { INTERNAL_CALLER, isSameClient } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
@@ -161,7 +161,11 @@ const ENVELOPE_ERRORS: ReadonlySet<number> = new Set(
 
 function envelopeRejected(method: string, error: McpError): ConnectionError {
   const message = `The server rejected the headers or revision of ${method}: ${error.message} (${error.code})`;
-  return new ConnectionError("protocol", `${message}; connect to it again`, { cause: error, mayHaveRun: false });
+  return new ConnectionError("protocol", `${message}; connect to it again`, {
+    ...THE_SERVER,
+    cause: error,
+    mayHaveRun: false,
+  });
 }
 
 function isAllowedType(resultType: unknown, method: string, { caller }: Context): boolean {

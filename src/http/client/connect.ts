@@ -3,7 +3,7 @@
 // two. The detected style is remembered per URL and preference until it stops working. If the server
 // cannot be reached or refuses authentication, the other styles would fail too, so the detection ends with that error.
 
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import type { Handler } from "../../core/handler.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
@@ -161,7 +161,7 @@ class ConnectAttempt {
     // A timeout does not show a wrong style, since a server of another style would reject the unknown request.
     if (error instanceof ConnectionError && error.kind === "timeout") {
       const problem = `The server did not answer server/discover within ${startTimeoutMs} ms`;
-      throw error.with({ problem, hint: slowStart("a slow server") });
+      throw error.with({ ...THE_SERVER, problem, hint: slowStart("a slow server") });
     }
     this.#isUnsupported = final;
     if (final || error instanceof ConnectionError) throw error;
