@@ -34,8 +34,9 @@ export interface Hint {
   readonly flags?: string | undefined;
 }
 
-/** For messages that begin so. */
+// For messages that begin so.
 export const THE_SERVER = { subject: "The server" } as const;
+export const THE_UPSTREAM = { subject: "The upstream" } as const;
 
 /** The third argument of `new ConnectionError()`. */
 export interface ConnectionErrorOptions {
@@ -79,16 +80,17 @@ export class ConnectionError extends Error {
   /** The last part of the message, which callers must not see. */
   readonly diagnostics: string | undefined;
 
-  constructor(kind: ConnectionErrorKind, message: string, options?: ConnectionErrorOptions) {
-    super(withHint(message, options?.hint) + (options?.diagnostics ?? ""), options);
-    this.problem = message;
-    this.subject = options?.subject;
-    this.hint = options?.hint;
-    this.diagnostics = options?.diagnostics;
+  constructor(kind: ConnectionErrorKind, message: string, options: ConnectionErrorOptions = {}) {
+    const { mayHaveRun = true, status, subject, hint, diagnostics } = options;
+    super(message + (hint === undefined ? "" : `; ${hint.text}`) + (diagnostics ?? ""), options);
     this.name = "ConnectionError";
     this.kind = kind;
-    this.mayHaveRun = options?.mayHaveRun ?? true;
-    this.status = options?.status;
+    this.mayHaveRun = mayHaveRun;
+    this.status = status;
+    this.problem = message;
+    this.subject = subject;
+    this.hint = hint;
+    this.diagnostics = diagnostics;
   }
 
   /** Whether the same request may succeed later. It cannot if rights are missing, or if the server does not speak MCP. */
@@ -102,23 +104,11 @@ export class ConnectionError extends Error {
   with(
     changes: Pick<ConnectionErrorOptions, "hint" | "mayHaveRun" | "subject"> & { readonly problem?: string },
   ): ConnectionError {
-    const { kind, problem, mayHaveRun, status, hint, diagnostics } = this;
-    const subject = changes.problem === undefined ? this.subject : undefined;
-    const options = { cause: this, mayHaveRun, status, hint, diagnostics, subject, ...changes };
-    return new ConnectionError(kind, changes.problem ?? problem, options);
+    const { kind, mayHaveRun, status, hint, diagnostics } = this;
+    const { problem = this.problem, subject = problem === this.problem ? this.subject : undefined } = changes;
+    const options = { cause: this, mayHaveRun, status, hint, diagnostics, ...changes, subject };
+    return new ConnectionError(kind, problem, options);
   }
-
-  /** A copy whose message begins with another subject. */
-  of(subject: string): ConnectionError {
-    const { subject: former, problem } = this;
-    const rest = former === undefined ? ` failed: ${problem}` : problem.slice(former.length);
-    return former === subject ? this : this.with({ subject, problem: `${subject}${rest}` });
-  }
-}
-
-/** A message that ends with what to do about it. */
-export function withHint(message: string, hint: Hint | undefined): string {
-  return hint === undefined ? message : `${message}; ${hint.text}`;
 }
 
 /**

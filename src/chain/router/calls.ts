@@ -1,7 +1,7 @@
 // Sends requests that name a tool or a prompt to the upstream that has it. A known name takes one lookup. For an unknown
 // name, the lists of all upstreams are read once.
 
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, THE_UPSTREAM } from "../../core/errors.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";
@@ -55,9 +55,7 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
 /** Checks what an upstream answered before middleware gets it, so that an invalid result is not blamed on middleware. */
 export function checkResult(result: unknown, { method }: Request): Result {
   if (isObject(result)) return result;
-  throw new ConnectionError("protocol", `The upstream answered ${method} without a result`, {
-    subject: "The upstream",
-  });
+  throw new ConnectionError("protocol", `The upstream answered ${method} without a result`, THE_UPSTREAM);
 }
 
 /** Finds the upstream that has the name. Throws if there is none, or more than one. */

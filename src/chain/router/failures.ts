@@ -21,7 +21,11 @@ import { UNAVAILABLE, type Unavailable, unavailableIn } from "../../protocol/lis
 const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);
 /** Adds the name of the upstream to an error, unless the error is a response of the upstream. */
 export function withUpstreamName(upstream: string, error: unknown): Error {
-  if (error instanceof ConnectionError) return error.of(`The upstream ${upstream}`);
+  if (error instanceof ConnectionError) {
+    const subject = `The upstream ${upstream}`;
+    const rest = error.subject === undefined ? ` failed: ${error.problem}` : error.problem.slice(error.subject.length);
+    return error.subject === subject ? error : error.with({ subject, problem: `${subject}${rest}` });
+  }
   const failed = (message: string): string => `The upstream ${upstream} failed: ${message}`;
   if (error instanceof McpError) {
     if (!NO_ANSWER.has(errorKind(error))) return error;

@@ -2,7 +2,6 @@
 // parallel, joins them in the order of the upstreams, and splits them into pages of our own. An upstream that fails is
 // left out, and the result's `_meta` names it.
 
-import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
 import {
@@ -224,15 +223,10 @@ export async function readLists(
   const lists = await askAll(upstreams, context, (view) => view.readList(list, params, context));
   return lists.map((one) => {
     const problem = one.answer?.problem;
+    const { name } = one.upstream;
     return problem === undefined
       ? one
-      : {
-          ...one,
-          failure: unavailable(
-            one.upstream.name,
-            new ConnectionError("protocol", problem, { subject: "The upstream" }),
-          ),
-        };
+      : { ...one, failure: { upstream: name, message: `The upstream ${name} ${problem}` } };
   });
 }
 

@@ -2,7 +2,7 @@
 // and the result reports the problem. Also says which upstream an item is of.
 
 import { isSameArray } from "../../core/collections.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, THE_UPSTREAM } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -50,16 +50,14 @@ export async function readAllPages(
   for await (const { page, problem: found } of walkPages(field, fetch)) {
     const { [field]: listed, nextCursor: _next, resultType: _kind, ttlMs, cacheScope, _meta, ...more } = page;
     if (!Array.isArray(listed)) {
-      throw new ConnectionError("protocol", `The upstream answered ${method} without \`${field}\``, {
-        subject: "The upstream",
-      });
+      throw new ConnectionError("protocol", `The upstream answered ${method} without \`${field}\``, THE_UPSTREAM);
     }
     const meta = _meta === undefined && rest._meta === undefined ? undefined : { ..._meta, ...rest._meta };
     rest = { ...more, ...rest, ...(meta && { _meta: meta }) };
     lowestTtlMs = Math.min(lowestTtlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0);
     isPublic &&= cacheScope === "public";
     parts.push(listPart(listed, key));
-    if (found !== undefined) problem = `The upstream did not finish ${method}: ${found}`;
+    if (found !== undefined) problem = `did not finish ${method}: ${found}`;
   }
   const { items, keys } = joined(parts);
   return { items, keys, rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };

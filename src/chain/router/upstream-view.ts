@@ -3,7 +3,7 @@
 // concerns only the router's own requests; requests of callers go directly to the handler.
 
 import { attempt, forwardAbort, ignoreRejection, withTimeout } from "../../core/async.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, THE_UPSTREAM } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS, type ListCapability } from "../../protocol/lists.ts";
@@ -119,7 +119,7 @@ export class UpstreamView {
       if (isOffered && this.#problem !== undefined) void this.#discover(context);
       if (!isUnknown) throw error;
       const message = `The upstream declares tools and does not know ${method}`;
-      throw new ConnectionError("protocol", message, { cause: error, subject: "The upstream" });
+      throw new ConnectionError("protocol", message, { cause: error, ...THE_UPSTREAM });
     }
   }
 
@@ -195,7 +195,7 @@ export class UpstreamView {
       const isStarting = this.capabilities === undefined || !this.#isUp;
       const late = isStarting ? "The upstream is still starting; ask again" : undefined;
       const request = (own: AbortSignal): Promise<T> => attempt(() => work({ ...context, signal: own }));
-      const done = await withTimeout(limitMs, signal, request, late, late && { subject: "The upstream" });
+      const done = await withTimeout(limitMs, signal, request, late, late && THE_UPSTREAM);
       this.#problem = undefined;
       return done;
     } catch (error) {

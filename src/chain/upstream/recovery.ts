@@ -130,9 +130,7 @@ export class Recovery {
     if (exhausted === undefined && waitMs <= maxWaitMs) return;
     const subject = `The upstream ${this.#options.name}`;
     const failure = this.#failure;
-    const { problem, hint, diagnostics } = (
-      failure instanceof ConnectionError ? failure : {}
-    ) as Partial<ConnectionError>;
+    const { problem, hint, diagnostics }: Partial<ConnectionError> = failure instanceof ConnectionError ? failure : {};
     const reason = failure instanceof Error ? `: ${problem ?? failure.message}` : "";
     const message =
       exhausted === undefined

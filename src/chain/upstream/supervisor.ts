@@ -189,11 +189,10 @@ export class Supervisor {
     }
     const { startWaitMs, name } = this.#options;
     const starting = this.#starting;
-    const late = `The upstream ${name} has not answered in ${startWaitMs} ms and is still starting; try again later`;
+    const subject = `The upstream ${name}`;
+    const late = `${subject} has not answered in ${startWaitMs} ms and is still starting; try again later`;
     // A start that is aborted may take a while to end.
-    return withTimeout(startWaitMs, signal, () => abortable(this.#closed.signal, starting), late, {
-      subject: `The upstream ${name}`,
-    });
+    return withTimeout(startWaitMs, signal, () => abortable(this.#closed.signal, starting), late, { subject });
   }
 
   /** Waits for a connection that another caller opens. */

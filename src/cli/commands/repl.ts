@@ -306,8 +306,7 @@ class Repl {
           timeoutMs: 0,
           onProgress: ({ progress, message, _meta }) => {
             const waits = _meta?.[WAITS];
-            if (waits === undefined) output.write(progress, message);
-            else output.skip(progress);
+            output.write(progress, waits === undefined ? message : undefined);
             if (waits !== true) return;
             running.isWaiting = true;
             printStatus(paint("dim", "Waiting for another evaluation in this session; Ctrl-C gives up"));
@@ -373,17 +372,13 @@ class OutputEcho {
   #total = 0;
 
   /** Progress has the output since the last report, and how many characters and other reports there were in all. */
-  write(total: number, text = ""): void {
+  write(total: number, text: string | undefined): void {
+    if (text === undefined && total === this.#total + 1) this.#total = total;
     // A shorter text has lost some output.
-    if (total - this.#total !== text.length || text === "") return;
+    if (text === undefined || total - this.#total !== text.length) return;
     this.#total = total;
     this.#printed += text;
     process.stdout.write(sanitizeFor(process.stdout, text));
-  }
-
-  /** A report of something else. */
-  skip(total: number): void {
-    if (total === this.#total + 1) this.#total = total;
   }
 
   finish(text: string): void {

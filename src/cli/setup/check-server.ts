@@ -303,6 +303,9 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
         ? "it may still be installing: try again with --timeout 300; or it does not serve MCP on stdio"
         : "check that it is an MCP server, and its version";
   // What the program wrote is shown by the check of its stdout.
-  const said = error instanceof ConnectionError ? withFlags({ ...error, diagnostics: "" }) : message;
+  const said =
+    error instanceof ConnectionError
+      ? withFlags({ problem: error.problem, hint: error.hint, diagnostics: "" })
+      : message;
   return [ok("start", "runs"), ...written, failed("initialize", said, hint, exit)];
 }

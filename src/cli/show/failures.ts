@@ -67,11 +67,8 @@ function serverError({ kind: reason, code, data }: McpError): Pick<Failure, "rea
 }
 
 /** The message with the hint for the command line (flags) in place of the one for programmers (options). */
-export function withFlags({
-  problem,
-  hint,
-  diagnostics = "",
-}: Pick<ConnectionError, "problem" | "hint" | "diagnostics">): string {
+export function withFlags(error: Pick<ConnectionError, "problem" | "hint" | "diagnostics">): string {
+  const { problem, hint, diagnostics = "" } = error;
   const advice = hint?.flags ?? hint?.text ?? "";
   return `${problem}${advice && `; ${advice}`}${diagnostics}`;
 }
