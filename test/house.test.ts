@@ -18,6 +18,7 @@ import {
   MAX_LINES,
   packageFaults,
   revisionFaults,
+  sentenceReaders,
   type Exception,
 } from "./support/house/rules.ts";
 import { importsOf, readSources, withoutComments, type SourceFile } from "./support/house/source.ts";
@@ -54,30 +55,44 @@ const EXCEPTIONS: readonly Exception[] = [
 /** How many small files with a single importer are tolerated. */
 const MAX_FRAGMENTS = 19;
 
-/**
- * Files that read the messages of npm, Node, V8, SBCL, other servers and the like. Two read our own, where the sentence
- * comes over a connection: what our Lisp guest says of open code, and answers for other documents.
- */
-const SENTENCES_OF_OTHERS = [
-  "src/cli/setup/check-server.ts",
-  "src/config/document.ts",
-  "src/http/client/http-connection.ts",
-  "src/http/client/session.ts",
-  "src/live/js/parse.ts",
-  "src/live/js/print.ts",
-  "src/live/js/reports.ts",
-  "src/live/js/test-run.ts",
-  "src/live/lisp/index.ts",
-  "src/live/output.ts",
-  "src/live/sandbox.ts",
-  "src/live/smalltalk/amber-printer.ts",
-  "src/live/smalltalk/amber-workspace.ts",
-  "src/process/descriptors.ts",
-  "src/programs/help.ts",
-  "src/programs/index.ts",
-  "src/protocol/errors.ts",
-  "src/transport/start-failure.ts",
-];
+/** The files that look for words in what is said to people, and who says it there. */
+const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
+  "src/chain/router/failures.ts": "servers, which have many codes for a resource that does not exist",
+  "src/cli/commands/completion.ts": "the usage of our commands, as a grammar",
+  "src/cli/serve/module.ts": "Node",
+  "src/cli/serve/upstream-report.ts": "servers, whose repeated lines are left out",
+  "src/cli/setup/check-server.ts": "npm, Node and servers that do not start",
+  "src/cli/show/failures.ts": "servers, whose `data.details` the message may have already",
+  "src/cli/show/saver.ts": "nobody: the hint is the URI that a file is named after",
+  "src/cli/terminal/background-echo.ts":
+    "a session, in a text that goes to all clients alike; the label begins a part of it",
+  "src/cli/terminal/output.ts": "us: it prints commands as the user starts them, and decides nothing",
+  "src/client/calls.ts": "servers, whose status of a task the error may have already",
+  "src/client/command.ts": "servers, whose stderr the error may have already",
+  "src/config/document.ts": "the parser of TOML",
+  "src/http/client/http-connection.ts": "servers and proxies that refuse a host",
+  "src/http/client/session.ts": "servers that have forgotten a session",
+  "src/live/js/parse.ts": "sucrase and acorn",
+  "src/live/js/print.ts": "Node, which prints values",
+  "src/live/js/reports.ts": "Node",
+  "src/live/js/test-run.ts": "Node and its test runner",
+  "src/live/lisp/index.ts": "SBCL",
+  "src/live/output.ts": "V8 and SBCL, without memory",
+  "src/live/sandbox.ts": "bubblewrap",
+  "src/live/smalltalk/amber-printer.ts": "Amber, which prints values",
+  "src/live/smalltalk/amber-workspace.ts": "Amber and V8",
+  "src/live/smalltalk/attach-guest.ts": "an image",
+  "src/live/smalltalk/gst-source.ts": "code: a message is what Smalltalk sends",
+  "src/modules/typescript.ts": "sucrase",
+  "src/process/descriptors.ts": "Linux",
+  "src/programs/help.ts": "programs, in their help",
+  "src/programs/index.ts": "programs, in their help",
+  "src/protocol/compat-documents.ts": "servers and the code of users, whose errors a document writes in another way",
+  "src/protocol/errors.ts": "programs, Node, ajv and other schema libraries, whose output, paths and issues are quoted",
+  "src/protocol/interpreted-schema.ts": "the package that checks schemas",
+  "src/protocol/schema-kind.ts": "schema libraries, whose issues may begin with the path",
+  "src/transport/start-failure.ts": "programs that do not start; one of them may be ours, which begins with its name",
+};
 
 describe("the source tree", () => {
   it("is found", () => {
@@ -142,14 +157,9 @@ describe("the source tree", () => {
     ]);
   });
 
-  it("reads sentences with regular expressions only where other programs wrote them", () => {
-    const literal =
-      /(?<=[=(,:[] *|^ +)\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\n\\[])+\/[dgimsuy]*(?=[\s,.;)\]])/gm;
-    const hasSentence = ({ text }: SourceFile): boolean =>
-      [...withoutComments(text).matchAll(literal)].some(([found]) => /[A-Za-z]{3,} [a-z]{2,}/.test(found));
-    const reading = SOURCES.filter(({ path }) => !path.endsWith(".test.ts")).filter(hasSentence);
-    // A hint is a field of its error; see Hint in src/core/errors.ts.
-    expect(reading.map(({ path }) => path).toSorted()).toEqual(SENTENCES_OF_OTHERS);
+  it("reads sentences only where other programs wrote them", () => {
+    // What we say ourselves has fields: see Hint and ConnectionError in src/core/errors.ts.
+    expect(sentenceReaders(SOURCES)).toEqual(Object.keys(SENTENCES_OF_OTHERS));
   });
 
   it("never turns data into code", () => {
@@ -299,6 +309,29 @@ describe("the rules", () => {
       "src/long.ts begins with 7 comment lines; the limit is 6",
       "src/two.test.ts does not begin with a comment",
     ]);
+  });
+
+  it("find code that looks for words in what is said to people", () => {
+    const found = [
+      "if (message.startsWith(`The upstream ${name} `)) return error;",
+      "const text = error.message.replace(`; ${hint}`, '');",
+      "const [what] = said.split(/; (?=install)/);",
+      "const isOurs = /^The (?:server|upstream) /.exec(error.message) !== null;",
+      'const isNews = text.startsWith("Still running after ");',
+      'import { WAITING } from "./words.ts";\nif (message !== WAITING) return;',
+      "const at = text.search(/^\\[background\\] /m);",
+      "const commands = new RegExp(`catenary(?= (?:${names})\\\\b)`);",
+    ];
+    const words = file("src/words.ts", 'export const WAITING = "Waiting for another evaluation";');
+    const files = found.map((text, index) => file(`src/${index}.ts`, text));
+    expect(sentenceReaders([words, ...files])).toEqual(files.map(({ path }) => path));
+    const others = [
+      'const { problem, hint } = error; // message.startsWith("The server ")',
+      'const lines = message.split("\\n");',
+      'if (path.startsWith("node:") || reason === undefined) return;',
+    ];
+    expect(sentenceReaders([words, ...others.map((text, index) => file(`src/${index}.ts`, text))])).toEqual([]);
+    expect(sentenceReaders([file("src/a.test.ts", found.join("\n"))])).toEqual([]);
   });
 
   it("find data that is turned into code, unless an exception says why", () => {

@@ -228,3 +228,38 @@ export function dangerFaults(files: readonly SourceFile[], exceptions: readonly 
     ...[...unused].map((one) => `${one.file} has an exception for "${one.what}" that it does not need`),
   ];
 }
+
+/** What code calls that which is said to people. */
+const SAID = "(?:message|hint|reason|problem|advice|details|said)";
+const SEARCH =
+  '\\??\\.(?:startsWith|endsWith|includes|indexOf|search|match|matchAll|replace|replaceAll|split(?!\\("\\\\n"))\\(\\s*';
+const REGEXP = /(?<=[=(,:[] *|^ +)\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\n\\[])+\/[dgimsuy]*(?=[\s,.;)\]])/gm;
+
+/** How code reads a sentence. */
+const READING: readonly RegExp[] = [
+  new RegExp(`\\b(?:${SAID}|errorMessage\\(\\w+\\))${SEARCH}`),
+  new RegExp(`\\.(?:test|exec)\\((?:(?:\\w+\\??\\.)*${SAID}|errorMessage\\(\\w+\\))\\)`),
+  // Words, or a label such as "Error: ", in anything.
+  new RegExp(`${SEARCH}(["'\`])(?:(?!\\1)[^\\n])*[A-Za-z]{3,}(?:: | [a-z]{2,})(?:(?!\\1)[^\\n])*\\1`),
+  /new RegExp\((?:String\.raw)?[`"'][^\n]*[A-Za-z]{4,}(?: |\(\?)/,
+];
+
+/** The files whose code looks for words in what is said to people. */
+export function sentenceReaders(files: readonly SourceFile[]): string[] {
+  const sources = files
+    .filter(({ path }) => !isTest(path))
+    .map(({ path, text }) => [path, withoutComments(text, true)] as const);
+  const constants = sources.flatMap(([, code]) =>
+    [...code.matchAll(/\bconst ([A-Z][A-Z_]+)(?:: string)? =\s*["'`]([^\n]*)/g)].flatMap(([, name = "", value = ""]) =>
+      /[A-Za-z]{3,} [a-z]{2,}/.test(value) ? [name] : [],
+    ),
+  );
+  const patterns = [...READING];
+  if (constants.length > 0) {
+    patterns.push(new RegExp(`(?:\\b${SAID} [!=]== |${SEARCH}(?:\`\\W*)?)(?:${constants.join("|")})\\b`));
+  }
+  const reads = (code: string): boolean =>
+    patterns.some((pattern) => pattern.test(code)) ||
+    [...code.matchAll(REGEXP)].some(([found]) => /[A-Za-z]{3,} [a-z]{2,}|\\\[[a-z]{4,}/.test(found));
+  return sources.flatMap(([path, code]) => (reads(code) ? [path] : [])).toSorted();
+}

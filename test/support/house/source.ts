@@ -35,8 +35,8 @@ const PATTERN = /\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*/y;
 const COMMENT = /\/\/[^\n]*|\/\*[^]*?\*\//y;
 const TEMPLATE_TEXT = /(?:\\[^]|\$(?!\{)|[^\\$`])*/y;
 
-/** Replaces comments and the text of template literals by spaces; line breaks stay. */
-export function withoutComments(text: string): string {
+/** Replaces comments and, unless they are kept, the texts of template literals by spaces; line breaks stay. */
+export function withoutComments(text: string, keepsTemplates = false): string {
   let out = "";
   let at = 0;
   // The number of open braces inside each enclosing template literal.
@@ -48,7 +48,7 @@ export function withoutComments(text: string): string {
   };
   const template = (): void => {
     const words = match(TEMPLATE_TEXT) ?? "";
-    out += blank(words);
+    out += keepsTemplates ? words : blank(words);
     at += words.length;
     if (text.startsWith("${", at)) {
       depths.push(0);
