@@ -3,9 +3,8 @@
 // the options say otherwise: an audit that loses lines in silence is none.
 
 import { randomUUID } from "node:crypto";
-import type { FileHandle } from "node:fs/promises";
-import { Buffer } from "node:buffer";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
+import { AppendFile } from "../../core/append-file.ts";
 import { boolean, choice, documented, field, func, requiredInConfig, string } from "../../core/fields.ts";
 import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import type { Middleware } from "../../core/handler.ts";
@@ -64,7 +63,7 @@ function createAudit(options: ValuesOf<typeof OPTIONS>, { folder, error }: Defin
   const methods = options.methods && new Set(options.methods);
   const refuses = options.onFailure !== "warn";
   if ((file === undefined) === (write === undefined)) throw error("file", "is required: the path of the file");
-  const sink = file === undefined ? { write: write ?? (() => undefined) } : new AuditFile(resolve(folder, file));
+  const sink = file === undefined ? { write: write ?? (() => undefined) } : new AppendFile(resolve(folder, file));
   const lines = new Lines(sink, refuses);
   const reader: CallReader<object | undefined> = {
     begin: (call) => {
@@ -210,53 +209,5 @@ class Lines {
       this.#hasFailed = true;
       if (!this.#refuses) this.#waiting.length = 0;
     }
-  }
-}
-
-/** How often it is checked whether the file was moved. */
-const CHECK_MS = 1_000;
-
-/** A file that is opened with the first line, and again after it was moved by a log rotation. */
-class AuditFile implements Sink {
-  readonly #path: string;
-  #file: FileHandle | undefined;
-  #checkedAt = -Infinity;
-  /** Whether the last write stopped within a line. */
-  #isTorn = false;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  async open(): Promise<void> {
-    const { open, stat } = await import("node:fs/promises");
-    const now = performance.now();
-    if (this.#file !== undefined && now - this.#checkedAt < CHECK_MS) return;
-    this.#checkedAt = now;
-    const [ours, there] = await Promise.all([this.#file?.stat(), stat(this.#path).catch(() => undefined)]);
-    if (ours !== undefined && ours.ino === there?.ino && ours.dev === there.dev) return;
-    await this.close();
-    this.#file = await open(this.#path, "a", 0o600).catch((error: NodeJS.ErrnoException) => {
-      const hint = error.code === "ENOENT" ? `: create the folder ${dirname(this.#path)}` : "";
-      throw new Error(`${errorMessage(error)}${hint}`, { cause: error });
-    });
-  }
-
-  /** A line is one write, so that lines of several processes do not mix. */
-  async write(line: string): Promise<void> {
-    const bytes = Buffer.from(`${this.#isTorn ? "\n" : ""}${line}\n`);
-    const { bytesWritten = 0 } = (await this.#file?.write(bytes)) ?? {};
-    this.#isTorn ||= bytesWritten > 0;
-    if (bytesWritten < bytes.length) throw new Error(`${this.#path}: only a part of a line was written`);
-    this.#isTorn = false;
-  }
-
-  async close(): Promise<void> {
-    const file = this.#file;
-    this.#file = undefined;
-    if (file === undefined) return;
-    // Some files, such as pipes, cannot be flushed.
-    await file.sync().catch(() => undefined);
-    await file.close();
   }
 }
