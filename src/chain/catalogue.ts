@@ -31,7 +31,7 @@ const MAX_NAME_LENGTH = 500;
 /** After this long, a list is read again: a caller without a subscription is not notified of changes. */
 const MAX_AGE_MS = 60_000;
 /** How soon a list may be read again for an unknown name. Otherwise each call of an invented name would read it. */
-const REREAD_MS = 10_000;
+export const REREAD_MS = 10_000;
 /** How many times in a row a list is read if it keeps changing. */
 const MAX_READS = 5;
 
@@ -121,23 +121,16 @@ export class Catalogue {
     return (this.#views.get(viewKey(caller))?.lists[kind]?.since ?? -Infinity) + MAX_AGE_MS;
   }
 
-  /** The same for a name that the list does not have, which may be added soon. */
-  unlistedUntil(): number {
-    return performance.now() + REREAD_MS;
-  }
-
   /** Remembers a page of a list that this caller gets. `isWhole`: whether it is the whole list. */
   learn(kind: ListKind, page: Result, caller: Caller, isWhole: boolean): void {
     const list = this.#fresh(kind, caller);
     const items: unknown = page[LISTS[kind].field];
     if (!Array.isArray(items)) return;
-    this.#learn(list, kind, items);
     if (isWhole && !isSameArray([...list.definitions.values()], items)) {
-      // Something is no longer listed, or elsewhere in the list.
       list.definitions.clear();
       this.version += 1;
-      this.#learn(list, kind, items);
     }
+    this.#learn(list, kind, items);
     if (this.#learned > MAX_ITEMS) this.#forgetOthers(list, kind, caller);
   }
 

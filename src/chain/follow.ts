@@ -6,6 +6,7 @@
 import type { Caller, Context, Handler } from "../core/handler.ts";
 import { errorIn } from "../protocol/compose.ts";
 import type { ListKind } from "../protocol/lists.ts";
+import { REREAD_MS } from "./catalogue.ts";
 import { Item, type ItemDefinition, type ItemKind, type ItemSource } from "./item.ts";
 import { addedBy, type ItemHandler, type Layer, type Transform, type TransformView } from "./layer.ts";
 import type { Segment } from "./segments.ts";
@@ -132,7 +133,7 @@ export class ItemFollower implements ItemSource {
       return catalogue.find(kind, name, context, reader).then(
         (definition) =>
           definition === undefined
-            ? item.withoutDefinition(catalogue.unlistedUntil())
+            ? item.withoutDefinition(performance.now() + REREAD_MS)
             : item.withDefinition(definition, until),
         (error: unknown) => item.withFailure(error as Error),
       );

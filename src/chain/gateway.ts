@@ -237,7 +237,8 @@ class GatewayStack {
     const before = this.#version;
     this.#versions.add(version);
     this.#version = version;
-    for (const { middleware } of version.entries) if (before.uses(middleware)) middleware.changed?.();
+    const kept = new Set(before.entries.map(({ middleware }) => middleware));
+    for (const { middleware } of version.entries) if (kept.has(middleware)) middleware.changed?.();
     await before.retire();
     if (this.#versions.delete(before)) await Promise.allSettled(before.release());
   }
@@ -360,10 +361,6 @@ class StackVersion {
 
   itemsVersion(caller: Caller): number {
     return this.#driver.items.version(caller);
-  }
-
-  uses(middleware: Middleware): boolean {
-    return this.entries.some((entry) => entry.middleware === middleware);
   }
 
   /** Resolves when the last request is finished. No request may be started after this call. */

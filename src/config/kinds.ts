@@ -2,7 +2,7 @@
 // APIs in tool-kinds.ts. Each kind has a key of its own, further fields, and a function that turns them into the arguments of
 // `upstream()`. To add a kind, define it and list it in KINDS of upstreams.ts. Nothing is started here.
 
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { SERVER_RECOGNIZER } from "../chain/transform.ts";
 import { isForwardable, UPSTREAM, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
@@ -11,6 +11,7 @@ import type { Handler } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { findServer, loadUserModule } from "../modules/load-module.ts";
 import { OPENAPI } from "../openapi/options.ts";
+import { isInterpreter, isShell, SHELL_CODE } from "../process/runners.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
@@ -144,21 +145,6 @@ export const program: read.Reader<string> = read.reader(programString.schema, (c
   }
   return /[/\\]/.test(found) ? resolvePath(cursor.context.folder, found) : found;
 });
-
-/** Programs whose first argument is a file to run. */
-const INTERPRETER = /^(?:node|bun|tsx|ts-node|python[\d.]*|ruby|perl|php)(?:\.exe)?$/;
-const SHELL = /^(?:ba|da|k|z)?sh(?:\.exe)?$/;
-
-export function isInterpreter(program: string): boolean {
-  return INTERPRETER.test(basename(program)) || isShell(program);
-}
-
-/** Shells run the argument after an option such as `-c` or `-lc`. */
-export const SHELL_CODE: RegExp = /^-[a-z]*c$/;
-
-export function isShell(program: string): boolean {
-  return SHELL.test(basename(program));
-}
 
 /** Warns of what a shell would expand in arguments, except where a shell gets them as code. */
 function checkArguments(cursor: read.Cursor, file: string, args: readonly string[]): void {

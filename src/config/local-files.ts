@@ -8,7 +8,8 @@ import { dirname, join, resolve } from "node:path";
 import { readBounded } from "../core/files.ts";
 import { localImports, localPath } from "../modules/load-module.ts";
 import { findProgram } from "../process/program.ts";
-import { isInterpreter, isShell, SHELL_CODE, type UpstreamSource } from "./kinds.ts";
+import { isInterpreter, isShell, SHELL_CODE } from "../process/runners.ts";
+import type { UpstreamSource } from "./kinds.ts";
 
 const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
 /** What may import other files: JavaScript, TypeScript, and scripts without an extension. */

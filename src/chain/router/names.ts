@@ -272,14 +272,12 @@ export class NameIndex {
   /** `items`: the definitions, in the order of the names. */
   setList(upstream: number, list: readonly string[], items: readonly ListItem[] = []): void {
     this.#problems.delete(upstream);
-    if (!isSameArray(this.#items[upstream], items)) {
-      this.#items[upstream] = items;
-      this.#edits += 1;
-    }
-    if (isSameArray(this.#lists[upstream], list)) return;
-    this.#lists[upstream] = list;
-    this.#table = undefined;
+    const hasNames = isSameArray(this.#lists[upstream], list);
+    if (hasNames && isSameArray(this.#items[upstream], items)) return;
     this.#edits += 1;
+    this.#items[upstream] = items;
+    this.#lists[upstream] = list;
+    if (!hasNames) this.#table = undefined;
   }
 
   /** Another number when names may lead elsewhere, or definitions have changed. */

@@ -5,6 +5,7 @@ import type { Command } from "../../client/command.ts";
 import { callListener } from "../../core/listeners.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
+import { runBy } from "../../process/runners.ts";
 import {
   checkTarget,
   checkUpstreamOptions,
@@ -124,30 +125,10 @@ export function commandWith(command: Command, { env, cwd, inheritEnv }: Upstream
   return { ...command, inheritEnv: inherit, ...defined({ env: env && { ...command.env, ...env }, cwd }) };
 }
 
-/** Programs whose first argument names the program that they run. */
-const RUNNERS: ReadonlySet<string> = new Set([
-  "bun",
-  "bunx",
-  "deno",
-  "node",
-  "npx",
-  "pipx",
-  "python",
-  "python3",
-  "tsx",
-  "uvx",
-]);
-
-/** Flags of the runners that take no value. Any other flag may be followed by a value, which may be secret. */
-export const FLAGS_WITHOUT_VALUE: ReadonlySet<string> = new Set([
-  ...["-y", "--yes", "-q", "--quiet", "-u", "--no-install", "--bun"],
-  ...["--enable-source-maps", "--no-warnings", "--experimental-strip-types"],
-]);
-
 /** The program, and what a runner runs. Other arguments may be secret. */
 export function describeCommand({ command, args = [] }: Command): string {
   const name = command.split(/[/\\]/).at(-1) ?? command;
-  const first = RUNNERS.has(name) ? args.find((arg) => !FLAGS_WITHOUT_VALUE.has(arg)) : undefined;
+  const first = runBy(name, args);
   return first !== undefined && /^[\w@./+][\w@./+-]{0,99}$/.test(first) ? `${name} ${first}` : command;
 }
 

@@ -5,13 +5,14 @@
 import { basename, extname } from "node:path";
 import { chain } from "../../chain/chain.ts";
 import { SHARES, type UpstreamOptions, type UpstreamStatus } from "../../chain/upstream/options.ts";
-import { FLAGS_WITHOUT_VALUE, upstream } from "../../chain/upstream/upstream.ts";
+import { upstream } from "../../chain/upstream/upstream.ts";
 import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import { LISTEN_DEFAULTS } from "../../http/server/defaults.ts";
 import { orList } from "../../live/languages.ts";
 import { findSpawnProblem } from "../../process/program.ts";
+import { runBy } from "../../process/runners.ts";
 import { serve } from "../../serve.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
@@ -202,13 +203,9 @@ async function addressOptions(
   return { headers, auth: withLocalToken(url, auth) };
 }
 
-/** Programs that run another one. The first argument after flags without a value names the other program. */
-const RUNNERS = new Set(["npx", "bunx", "uvx", "node", "bun", "deno", "tsx", "python", "python3", "sh", "bash"]);
-
 /** A short name: "notes-mcp" for `npx -y @me/notes-mcp@1`, "server" for `node server.js`. */
 export function programName({ command, args = [] }: ProgramCommand): string {
   const own = basename(command);
-  const first = RUNNERS.has(own) ? args.find((word) => !FLAGS_WITHOUT_VALUE.has(word)) : undefined;
-  const name = basename(first?.startsWith("-") === false ? first : own).replace(/(?<=.)@.*$/, "");
+  const name = basename(runBy(own, args) ?? own).replace(/(?<=.)@.*$/, "");
   return /^[\w.-]+$/.test(name) ? basename(name, extname(name)) : own;
 }
