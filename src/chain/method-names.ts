@@ -33,3 +33,9 @@ export function methodNames<const Description extends string>(
     { items: { enum: NEWEST_METHODS.requests } },
   );
 }
+
+/** The option of middleware that limits calls. */
+export const COUNTED_METHODS = methodNames("The methods that count as calls.").or(
+  ["tools/call", "prompts/get", "resources/read", "completion/complete"],
+  "tools/call, prompts/get, resources/read and completion/complete",
+);

@@ -216,9 +216,9 @@ const TOP = {
   callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
   compat: read.readerOf(
     choice(
-      "As which document session-style callers are answered. mcp: the specification. cl-mcp, llm-pharo, chain: the documents of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain. reference: a widespread protocol reference. Default: mcp.",
+      "As which document session-style callers are answered. mcp: the specification. cl-mcp, llm-pharo, chain: the documents of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain. reference: a widespread protocol reference.",
       COMPATS,
-    ),
+    ).or("mcp"),
   ),
   limits: read.readerOf(
     object("Limits on callers.", LIMITS, 'an object of numbers, such as {"messageBytes": 8388608}'),

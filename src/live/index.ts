@@ -90,7 +90,15 @@ export function codeMode<Gateway extends Handler>(gateway: Gateway, options: Cod
     throw new TypeError(`codeMode(): the gateway must be a handler, not ${kindOf(gateway)}`);
   }
   const place = new OptionPlace("codeMode()");
-  const { language: name = "js", include, confirm, maxCalls, maxParallel, maxResultBytes, ...live } = options;
+  const {
+    language: name = LANGUAGE.default,
+    include,
+    confirm,
+    maxCalls,
+    maxParallel,
+    maxResultBytes,
+    ...live
+  } = options;
   const language = LANGUAGES.find((one) => one.name === name) ?? js;
   checkFields(options, { ...LIVE, ...GUEST, ...language.settings, language: LANGUAGE, ...CODE }, place);
   const problem = language.codeProblem?.(live);
@@ -103,9 +111,9 @@ export function codeMode<Gateway extends Handler>(gateway: Gateway, options: Cod
 }
 
 const LANGUAGE = choice(
-  "The language of the code. Default: js.",
+  "The language of the code.",
   LANGUAGES.map((one) => one.name),
-);
+).or("js");
 
 /** Throws a TypeError for an invalid option. Whether the program exists is checked when a session starts. */
 function check(owner: string, options: object, { settings }: LanguageEntry): void {

@@ -108,9 +108,9 @@ export const CODE_SESSIONS = {
   maxSessions: LIVE.maxSessions,
   idleMs: LIVE.idleMs,
   inheritEnv: documented(
-    "Which variables of the gateway's environment the sessions inherit: true for all, or an array of names. Default: false.",
+    "Which variables of the gateway's environment the sessions inherit: true for all, or an array of names.",
     GUEST.inheritEnv,
-  ),
+  ).or(false),
 };
 
 export const CODE = {

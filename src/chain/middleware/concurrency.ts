@@ -9,21 +9,20 @@ import { choice, count, ms, required, type OptionsOf, type ValuesOf } from "../.
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { methodNames } from "../method-names.ts";
+import { COUNTED_METHODS } from "../method-names.ts";
 
 const OPTIONS = {
   calls: required("how many calls may run at once", count("How many calls may run at once.")),
   by: choice("One limit for each caller, each tool, or all.", ["caller", "tool", "all"]).or("caller"),
   queue: count("How many calls may wait at each limit.", 0).or(100),
   waitMs: ms("How long a call may wait.").or(30_000),
-  methods: methodNames("The methods that count as calls."),
+  methods: COUNTED_METHODS,
 };
 
 /** Options of `concurrency()`. */
 export type ConcurrencyOptions = OptionsOf<typeof OPTIONS>;
 
 const LISTEN = "subscriptions/listen";
-const COUNTED: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read", "completion/complete"]);
 /** So many limits are kept while no call uses them, so that the next one need not create it. */
 const MAX_UNUSED = 100;
 
@@ -48,7 +47,7 @@ export const concurrency: DefinedMiddleware<[options: number | ConcurrencyOption
 
 function createConcurrency(options: ValuesOf<typeof OPTIONS>, { error }: DefinitionPlace): Middleware {
   const { calls, by, queue, waitMs } = options;
-  const methods = options.methods === undefined ? COUNTED : new Set(options.methods);
+  const methods = new Set(options.methods);
   if (methods.has(LISTEN)) throw error("methods", `must not have ${LISTEN}: subscriptions have no end`);
   const limits = new Map<string, Limit>();
   const keyOf = KEYS[by];

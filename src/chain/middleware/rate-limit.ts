@@ -6,14 +6,14 @@ import type { Middleware } from "../../core/handler.ts";
 import { choice, count, ms, required, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { methodNames } from "../method-names.ts";
+import { COUNTED_METHODS } from "../method-names.ts";
 
 const OPTIONS = {
   calls: required("how many calls may be made", count("How many calls are allowed in each period, also all at once.")),
   per: choice("The period. Either `per` or `perMs` is required.", ["second", "minute", "hour"]),
   perMs: ms("The period in milliseconds."),
   by: choice("One limit for each caller, or one for all.", ["caller", "all"]).or("caller"),
-  methods: methodNames("The methods that count as calls."),
+  methods: COUNTED_METHODS,
 };
 
 /** Options of `rateLimit()`. */
@@ -21,7 +21,6 @@ export type RateLimitOptions = OptionsOf<typeof OPTIONS>;
 
 const NAME = "rate-limit";
 const PERIODS = { second: 1_000, minute: 60_000, hour: 3_600_000 } as const;
-const COUNTED: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read", "completion/complete"]);
 const MAX_CALLERS = 10_000;
 
 interface Bucket {
@@ -50,7 +49,7 @@ function createRateLimit(options: ValuesOf<typeof OPTIONS>, { error }: Definitio
   if (perMs === undefined) throw error("per", 'must be "second", "minute" or "hour", or `perMs` must be set');
   if (per !== undefined && options.perMs !== undefined) throw error("perMs", "and `per` exclude each other");
   const byCaller = options.by !== "all";
-  const methods = options.methods === undefined ? COUNTED : new Set(options.methods);
+  const methods = new Set(options.methods);
   const buckets = new Buckets(calls, perMs);
   return (request, context, next) => {
     if (!methods.has(request.method)) return next(request, context);
