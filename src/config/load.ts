@@ -197,9 +197,17 @@ const readElsewhere = (description: string, schema: read.Schema): read.Reader<tr
 
 const TOP = {
   $schema: readElsewhere("The location of this schema, for editors.", { type: "string" }),
-  name: read.readerOf(text("The name that the gateway reports to clients.")),
+  ...read.readersOf({
+    name: text("The name that the gateway reports to clients."),
+    names: NAMING.names,
+    listen: object("Where the gateway listens over HTTP.", LISTEN, 'an object, such as {"port": 3000}'),
+    compat: choice(
+      "As which document session-style callers are answered. mcp: the specification. cl-mcp, llm-pharo, chain: the documents of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain. reference: a widespread protocol reference.",
+      COMPATS,
+    ).or("mcp"),
+    limits: object("Limits on callers.", LIMITS, 'an object of numbers, such as {"messageBytes": 8388608}'),
+  }),
   instructions: read.anyString.describe("Instructions that the gateway gives to clients, for their models."),
-  names: read.readerOf(NAMING.names),
   mcpServers: readElsewhere("The servers behind the gateway, by name.", { $ref: "#/definitions/servers" }),
   servers: readElsewhere("Same as mcpServers, by the name that VS Code uses.", { $ref: "#/definitions/servers" }),
   inputs: readElsewhere(
@@ -211,18 +219,8 @@ const TOP = {
   code: code.describe(
     "Code mode: callers see search-tools, describe-tools and run-code in place of all tools, and call the tools from code. true, or an object with settings. Default: false.",
   ),
-  listen: read.readerOf(object("Where the gateway listens over HTTP.", LISTEN, 'an object, such as {"port": 3000}')),
   profiles: profiles.describe("Parts of the gateway, by name: some servers, some tools. Each is at /mcp/NAME."),
   callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
-  compat: read.readerOf(
-    choice(
-      "As which document session-style callers are answered. mcp: the specification. cl-mcp, llm-pharo, chain: the documents of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain. reference: a widespread protocol reference.",
-      COMPATS,
-    ).or("mcp"),
-  ),
-  limits: read.readerOf(
-    object("Limits on callers.", LIMITS, 'an object of numbers, such as {"messageBytes": 8388608}'),
-  ),
 } as const satisfies read.Fields;
 
 /** The JSON Schema of a config. The build writes it to dist/config/schema.json, for editors. */

@@ -7,7 +7,7 @@ import type { Node } from "jsonc-parser";
 import type { Place } from "../chain/define.ts";
 import type { Middleware } from "../core/handler.ts";
 import { nearest, type Field, type Fields as OptionFields } from "../core/options.ts";
-import { isObject } from "../core/values.ts";
+import { defined, isObject } from "../core/values.ts";
 import { membersOf, type Position, type Problems } from "./document.ts";
 import { resolvePath, type Expanded, type Variables } from "./variables.ts";
 
@@ -246,12 +246,9 @@ const path: Reader<string> = reader(nonEmptyString.schema, (cursor) => {
 /** The reader of an option, from the field that declares it for code. */
 export function readerOf<T>(field: Field<string, T>): Reader<T> {
   const inner = readerWithoutDescription(field) as Reader<T>;
-  const usual = field.default === undefined ? inner : reader({ ...inner.schema, default: field.default }, inner);
-  return field.description === "" ? inner : usual.describe(field.description);
+  const { description, default: usual } = field;
+  return description === "" ? inner : reader({ ...inner.schema, ...defined({ description, default: usual }) }, inner);
 }
-
-/** What a field says about its value, without the check for code: errors about a config have positions and hints. */
-type Shape = Pick<Field, "schema" | "expected" | "problem" | "fields" | "forms" | "isPath">;
 
 interface FieldSchema {
   readonly type?: string;
@@ -260,8 +257,9 @@ interface FieldSchema {
   readonly pattern?: string;
 }
 
-function readerWithoutDescription(shape: Shape): Reader<unknown> {
-  const { schema = {}, expected, problem, fields, forms, isPath } = shape;
+/** Does not use the check of the field, since errors about a config have positions, hints and no secrets. */
+function readerWithoutDescription(field: Partial<Field>): Reader<unknown> {
+  const { schema = {}, expected, problem, fields, forms, isPath } = field;
   const { type, enum: choices, items, pattern = "" } = schema as FieldSchema;
   if (problem !== undefined) {
     return stringThat((given) => new RegExp(pattern).test(given), ...problem, `${pattern}|${WITH_VARIABLE}`);
@@ -276,11 +274,9 @@ function readerWithoutDescription(shape: Shape): Reader<unknown> {
   if (type === "string") return isPath === true ? path : nonEmptyString;
   if (type === "object") return recordOf(nonEmptyString, "an object of strings");
   if (type === "boolean") return flag;
-  const { description: _, type: _type, ...bounds } = schema as Bounds & Schema;
+  const { description: _, ...bounds } = schema as Bounds & Schema;
   if (type === "number" && bounds.minimum === 0 && bounds.maximum === MAX_MS) return milliseconds;
-  return type === "integer"
-    ? numberIn({ ...bounds, type }, expected ?? "a whole number above 0")
-    : numberIn(bounds, expected ?? "a number");
+  return numberIn(bounds, expected ?? (type === "integer" ? "a whole number above 0" : "a number"));
 }
 
 /** The readers of fields; those that only code can set have none. */

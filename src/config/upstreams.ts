@@ -54,25 +54,23 @@ export interface UpstreamEntry extends UpstreamSource {
 
 const revision = read.oneOf(REVISIONS.map(({ name }) => name));
 
-const { share, timeoutMs, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, inheritEnv } = UPSTREAM;
+const { share, timeoutMs, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, maxSessions, inheritEnv } =
+  UPSTREAM;
 
 const POLICY = {
-  ...read.readersOf({ share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, inheritEnv }),
-  // The schema does not list the revisions, so that a config for a later version is not marked as wrong.
-  revision: read
-    .reader({ type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$|\\$\\{" }, revision)
-    .describe(UPSTREAM.revision.description),
-  // These two concern other kinds of entries too.
   ...read.readersOf({
+    ...{ share, maxTimeoutMs, startTimeoutMs, idleMs, remember, start, restart, inheritEnv },
+    // These two concern other kinds of entries too.
     timeoutMs: documented(
       `${timeoutMs.description} For live, programs and openapi: milliseconds after which an evaluation, a program or a request is ended. Default: ${LIMITS.timeoutMs.default}.`,
       timeoutMs,
     ),
-    maxSessions: documented(
-      `${UPSTREAM.maxSessions.description} For live: ${LIVE.maxSessions.default}.`,
-      UPSTREAM.maxSessions,
-    ),
+    maxSessions: documented(`${maxSessions.description} For live: ${LIVE.maxSessions.default}.`, maxSessions),
   }),
+  // The schema does not list the revisions, so that a config for a later version is not marked as wrong.
+  revision: read
+    .reader({ type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$|\\$\\{" }, revision)
+    .describe(UPSTREAM.revision.description),
 } as const satisfies { readonly [Name in keyof UpstreamOptions]?: read.Reader<unknown> };
 
 /** The options of `upstream()` that any entry may set. */

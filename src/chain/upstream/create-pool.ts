@@ -13,14 +13,8 @@ import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
 import { backgroundContext } from "../router/pages.ts";
 import { ListsFile, readStoredLists } from "./stored-lists.ts";
 import { ALL_REQUESTS } from "./sharing.ts";
-import {
-  forwardedHeaders,
-  isCommand,
-  isTransport,
-  UPSTREAM,
-  type UpstreamOptions,
-  type UpstreamTarget,
-} from "./options.ts";
+import { forwardedHeaders, isCommand, isTransport, UPSTREAM } from "./options.ts";
+import type { UpstreamOptions, UpstreamTarget } from "./options.ts";
 import { UpstreamPool } from "./pool.ts";
 import { RestartPolicy } from "./recovery.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
