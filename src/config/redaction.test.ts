@@ -24,11 +24,17 @@ describe("redaction", () => {
     const failure = new ConnectionError("closed", `The upstream failed: ${exit.message}`, {
       cause: exit,
       mayHaveRun: false,
+      subject: "The upstream",
     });
     const made = upstream(() => Promise.reject(failure));
     const one = redactUpstream(made, createRedactor([KEY]));
     await expect(one({ method: "ping", params: {} }, {} as Context)).rejects.toMatchObject({
-      ...{ kind: "closed", mayHaveRun: false, message: "The upstream failed: ${KEY} exited; its stderr ${KEY}" },
+      ...{
+        kind: "closed",
+        mayHaveRun: false,
+        subject: "The upstream",
+        message: "The upstream failed: ${KEY} exited; its stderr ${KEY}",
+      },
       cause: { message: "${KEY} exited; its stderr ${KEY}", diagnostics: "; its stderr ${KEY}" },
     });
     expect(one.status()).toEqual(made.status());

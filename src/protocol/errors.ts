@@ -155,10 +155,11 @@ export function redactConnectionError(
   hide: (text: string) => string,
   mayHaveRun: boolean = error.mayHaveRun,
 ): ConnectionError {
-  const { kind, problem, status, hint, diagnostics = "", cause } = error;
+  const { kind, problem, subject, status, hint, diagnostics = "", cause } = error;
   return new ConnectionError(kind, hide(problem), {
     mayHaveRun,
     status,
+    subject: subject && hide(subject),
     hint: hint && { ...hint, text: hide(hint.text) },
     ...(diagnostics !== "" && { diagnostics: hide(diagnostics) }),
     ...(cause instanceof ConnectionError && { cause: redactConnectionError(cause, hide) }),

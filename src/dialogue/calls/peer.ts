@@ -441,8 +441,8 @@ export class Peer {
 }
 
 /** A copy of the failure that closed the connection, for a later request that is not sent. */
-function unsent({ kind, message, cause }: ConnectionError): ConnectionError {
-  return new ConnectionError(kind, message, { cause, mayHaveRun: false });
+function unsent({ kind, problem, subject, hint, diagnostics, cause }: ConnectionError): ConnectionError {
+  return new ConnectionError(kind, problem, { cause, mayHaveRun: false, subject, hint, diagnostics });
 }
 
 function reasonOf({ signal }: Context): string {
