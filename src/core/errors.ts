@@ -104,10 +104,9 @@ export class ConnectionError extends Error {
   with(
     changes: Pick<ConnectionErrorOptions, "hint" | "mayHaveRun" | "subject"> & { readonly problem?: string },
   ): ConnectionError {
-    const { kind, mayHaveRun, status, hint, diagnostics } = this;
-    const { problem = this.problem, subject = problem === this.problem ? this.subject : undefined } = changes;
-    const options = { cause: this, mayHaveRun, status, hint, diagnostics, ...changes, subject };
-    return new ConnectionError(kind, problem, options);
+    const { problem = this.problem } = changes;
+    const subject = problem === this.problem ? this.subject : undefined;
+    return new ConnectionError(this.kind, problem, { ...this, subject, ...changes, cause: this });
   }
 }
 
