@@ -113,8 +113,10 @@ function createMiddleware<Of extends Fields>(
   const acting = middleware?.(options, place);
   const changing = transform?.(options, place);
   if (acting !== undefined && changing === undefined && acting.needs === undefined) {
-    // It is called directly outside of a chain, and so as fast as it can be.
-    if (keepsLists) (acting as LayeredMiddleware).layer = { middleware: acting };
+    // It is called directly outside of a chain, and so as fast as it can be. A transform says itself what it does.
+    const { layer: known, parts } = acting as LayeredMiddleware;
+    if (keepsLists && known === undefined && parts === undefined)
+      (acting as LayeredMiddleware).layer = { middleware: acting };
     return acting;
   }
   const { needs } = acting ?? {};

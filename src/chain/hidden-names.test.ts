@@ -5,7 +5,8 @@ import { fakeClient, fakeContext } from "../../test/support/handlers/fake-client
 import type { Context, Middleware } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
 import { chain } from "./chain.ts";
-import { filter, rename, search } from "./middleware/index.ts";
+import { define } from "./define.ts";
+import { filter, readOnly, rename, search } from "./middleware/index.ts";
 import { transform } from "./transform.ts";
 import { filterUpstream } from "./transforms/filter.ts";
 
@@ -40,6 +41,37 @@ it("a tool that is hidden outside of search() cannot be called with call-tool, a
   const named = (name: string) => call("tools/call", { name: "call-tool", arguments: { name, arguments: {} } });
   expect(await named("read")).toMatchObject({ content: [{ text: "read" }] });
   await expect(named("tidy")).rejects.toMatchObject({ kind: "tool_not_found" });
+});
+
+it("middleware outside of a transform knows that an item is hidden, and not what it was", async () => {
+  const seen: unknown[] = [];
+  const see = define({
+    name: "see",
+    summary: "Sees items.",
+    options: {},
+    keepsLists: true,
+    middleware: (): Middleware => (request, context, next) => {
+      if (request.method === "tools/call") seen.push([context.item?.isListed, context.item?.definition]);
+      return next(request, context);
+    },
+  });
+  const gateway = chain(see(), readOnly()).to(notes());
+  await fakeClient(gateway).callError("tools/call", { name: "erase" });
+  expect(seen).toEqual([[false, undefined]]);
+  await gateway.close();
+});
+
+it("a middleware of define() may be a transform, also if it says that it keeps lists", async () => {
+  const hide = define({
+    name: "hide",
+    summary: "Hides.",
+    options: {},
+    keepsLists: true,
+    middleware: () => filter({ tools: { exclude: ["erase"] } }),
+  });
+  const gateway = chain(hide()).to(notes());
+  expect(((await fakeClient(gateway).call("tools/list"))["tools"] as unknown[]).length).toBe(1);
+  await gateway.close();
 });
 
 it("a hidden tool cannot be named in methods that the specification does not define", async () => {

@@ -100,7 +100,8 @@ export class Item implements CalledItem {
 
   /** The item outside of a transform that hides it from callers that use this name. `failure`: why, if not by a rule. */
   hide(transform: object, name: string, failure?: Error): Item {
-    return changed(this, { name, failure, inner: this, changedBy: transform, hiddenBy: transform });
+    const hidden = { definition: undefined, isListed: false, hiddenBy: transform };
+    return changed(this, { ...hidden, name, failure, inner: this, changedBy: transform });
   }
 
   /** The same item, now that its definition is known. */

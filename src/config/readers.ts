@@ -111,7 +111,7 @@ export function numberIn(bounds: Bounds, expected: string): Reader<number> {
     if (kind === "number") return fits(Number(value)) ? Number(value) : cursor.error(`expected ${expected}`);
     if (kind !== "string") return wrongType(cursor, expected);
     if (!String(value).includes("${")) {
-      return wrongType(cursor, expected, /\d/.test(String(value)) ? "remove the quotes" : undefined);
+      return wrongType(cursor, expected, /^[\d.]+$/.test(String(value)) ? "remove the quotes" : undefined);
     }
     const read = cursor.expand();
     if (read === undefined || read.isPending) return undefined;

@@ -13,7 +13,7 @@ it.each<[name: string, field: Field, valid: unknown, invalid: unknown, message: 
   ["ms", fields.ms(""), 5, 0, "f: `a` must be a number of milliseconds above 0, at most 2147483647, not 0"],
   ["msOrZero", fields.msOrZero(""), 0, -1, "f: `a` must be a number of milliseconds; 0 means never, not -1"],
   ["count", fields.count(""), 2, 1.5, "f: `a` must be a whole number above 0, not 1.5"],
-  ["count from 0", fields.count("", 0), 0, -1, "f: `a` must be a whole number, or 0, not -1"],
+  ["count from 0", fields.count("", 0), 0, -1, "f: `a` must be a whole number, 0 or more, not -1"],
   ["number", fields.number("", [1, 9]), 9, 10, "f: `a` must be a whole number from 1 to 9"],
   ["boolean", fields.boolean(""), false, "no", 'f: `a` must be true or false, not "no"'],
   ["string", fields.string(""), "x", "", 'f: `a` must be a non-empty string, not ""'],

@@ -75,7 +75,7 @@ export function count<const Description extends string>(
   return field(
     description,
     { type: "integer", minimum },
-    minimum === 0 ? "a whole number, or 0" : "a whole number above 0",
+    minimum === 0 ? "a whole number, 0 or more" : "a whole number above 0",
     (value): value is number => Number.isInteger(value) && (value as number) >= minimum,
     shown,
   );

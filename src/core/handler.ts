@@ -120,7 +120,7 @@ export interface CalledItem {
   readonly name: string;
   /** The name, URI or id at its upstream; the same as `name` if the gateway does not know it. */
   readonly ownName: string;
-  /** The name of its upstream. Undefined if the gateway has only one without a name, or does not know it. */
+  /** The name of its upstream. Undefined if the gateway has only one, or does not know it. */
   readonly upstream: string | undefined;
   /** Whether it is listed at this place of the chain. An item that is not can still be called. Undefined if not known. */
   readonly isListed: boolean | undefined;

@@ -125,7 +125,7 @@ it.each([
     "authorize: `rules.0.scopes` must be strings of visible ASCII, without spaces, quotes and backslashes",
   ],
   ["concurrency", { queue: 1 }, "calls", "concurrency: `calls` is required: how many calls may run at once"],
-  ["concurrency", { calls: 1, queue: -1 }, "queue", "concurrency: `queue` must be a whole number, or 0, not -1"],
+  ["concurrency", { calls: 1, queue: -1 }, "queue", "concurrency: `queue` must be a whole number, 0 or more, not -1"],
   ["breaker", { by: "all" }, "by", 'breaker: `by` must be "upstream" or "tool", not "all"'],
   ["describe", undefined, "", "describe: must have entries for `tools`, `prompts` or `resources`"],
   [

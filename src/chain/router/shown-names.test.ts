@@ -96,7 +96,7 @@ it.runIf(IS_LONG)("are forgotten if one upstream shows too many, the oldest firs
   shown.use("notes", "r");
   shown.use("evil", "r");
   shown.add("tools", "notes", "a", "a");
-  for (let at = 0; at < 10_001; at += 1) shown.add("tools", "evil", `t${at}`, `t${at}`);
+  for (let at = 0; at < 10_001; at += 1) shown.add("tools", "evil", `t.${at}`, `t${at}`);
   expect([shown.owner("tools", "t0"), shown.owner("tools", "t1")?.upstream]).toEqual([undefined, "evil"]);
   expect(shown.owner("tools", "a")?.upstream).toBe("notes");
 });

@@ -169,7 +169,8 @@ class Pinner {
   }
 
   /** The error for an item that is not approved. */
-  refusal({ kind, name, definition }: Item): McpError {
+  refusal({ kind, name, inner }: Item): McpError {
+    const definition = inner?.definition;
     const what = `The ${PIN_NOUNS[kind as ListedKind]} ${name}`;
     if (definition === undefined) {
       const message = `${what} is in no list, so it is not approved`;

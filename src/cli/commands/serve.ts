@@ -68,7 +68,7 @@ const GATEWAY_FLAGS = {
   ),
   trace: flag(
     "FILE",
-    "Adds every message between callers and the gateway, and between the gateway and its servers, to FILE, as lines of JSON without secrets. See [tracing](#tracing).",
+    "Adds every message between callers and the gateway, and between the gateway and its servers, to FILE, as lines of JSON without secrets ([tracing](#tracing)).",
   ),
   yes: boolean(
     `Starts what \`./${CONFIG}\` says without asking, and remembers it, with the local files that it runs, as approved.`,

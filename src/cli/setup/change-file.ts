@@ -78,8 +78,12 @@ export async function editText({ path, text = "", format }: EditedFile, edits: r
       throw new Error("its form is unusual; change it by hand");
     return edited;
   } catch (error) {
-    throw new UsageError(`Cannot change ${path}: ${errorMessage(error)}`, { cause: error });
+    throw cannotChange(path, error);
   }
+}
+
+function cannotChange(path: string, error: unknown): UsageError {
+  return new UsageError(`Cannot change ${path}: ${errorMessage(error)}`, { cause: error });
 }
 
 type Tree = { readonly [key: string]: unknown };
@@ -106,9 +110,13 @@ async function loadFormat(format: Client["format"]): Promise<Format> {
 }
 
 /** The value at a path of a file; undefined if there is none. Throws if the file cannot be parsed. */
-export async function valueIn({ text = "", format }: EditedFile, path: readonly string[]): Promise<unknown> {
+export async function valueIn({ path, text = "", format }: EditedFile, keys: readonly string[]): Promise<unknown> {
   const { parse } = await loadFormat(format);
-  return path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), parse(text));
+  try {
+    return keys.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), parse(text));
+  } catch (error) {
+    throw cannotChange(path, error);
+  }
 }
 
 function withValue(tree: Tree, [key = "", ...rest]: readonly string[], value: object | undefined): Tree {
