@@ -213,6 +213,24 @@ export class ConfigGateway {
   }
 }
 
+function problemAt(position: Position, error: unknown): Problem {
+  const at = error instanceof ModuleOptionError ? (error.position ?? position) : position;
+  return { ...at, severity: "error", message: errorMessage(error) };
+}
+
+/** What is wrong with modules of middleware, which are loaded for it, and with their options. */
+export async function moduleProblems({ path, chain, upstreams }: Config): Promise<readonly Problem[]> {
+  const uses = [...chain, ...[...upstreams.values()].flatMap(({ use }) => use)];
+  const checked = uses.map(async (entry) => {
+    if (entry.kind === "module") await (await middlewareFromModule(entry, { folder: dirname(path) })).close?.();
+  });
+  const outcomes = await Promise.allSettled(checked);
+  return uses.flatMap(({ position }, at) => {
+    const outcome = outcomes[at];
+    return outcome?.status === "rejected" ? [problemAt(position, outcome.reason)] : [];
+  });
+}
+
 /** Takes from `before` what was made from the same part of the config. */
 async function buildGateway(
   config: Config,
@@ -236,8 +254,7 @@ async function buildGateway(
       created.push(one);
       return one;
     } catch (error) {
-      const at = error instanceof ModuleOptionError ? (error.position ?? position) : position;
-      problems.push({ ...at, severity: "error", message: errorMessage(error) });
+      problems.push(problemAt(position, error));
       return undefined;
     }
   }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Middleware } from "../core/handler.ts";
-import { createGateway } from "./gateway.ts";
+import { createGateway, moduleProblems } from "./gateway.ts";
 import { loadConfig, type Config } from "./load.ts";
 import { middlewareFromModule, type ModuleMiddleware } from "./middleware.ts";
 
@@ -103,14 +103,16 @@ describe("a module that exports what define returns", () => {
     const middleware = await middlewareFromModule(entry as ModuleMiddleware, { folder: "/x" });
     expect(middleware.name).toBe("upper");
     expect(await run(middleware)).toEqual({ options: { tools: ["a"], waitMs: 5 }, folder: "/x" });
+    expect(await moduleProblems(await configOf({ tools: [] }))).toEqual([]);
   });
 
   it.each([
     [{ tool: ["a"] }, 6, "upper: `tool` is not an option; did you mean `tools`?"],
     [{ tools: [], rule: { depth: 0 } }, 8, "upper: `rule.depth` must be a whole number above 0, not 0"],
   ])("is refused with %j, at the line of the option", async (options, line, message) => {
-    const creating = createGateway(await configOf(options));
-    await expect(creating).rejects.toMatchObject({ problems: [{ line, message }] });
+    const config = await configOf(options);
+    await expect(createGateway(config)).rejects.toMatchObject({ problems: [{ line, message }] });
+    expect(await moduleProblems(config)).toMatchObject([{ line, message }]);
   });
 });
 

@@ -6,7 +6,8 @@ import { ALL_REQUESTS } from "../../chain/upstream/sharing.ts";
 import { rememberLists } from "../../chain/upstream/create-pool.ts";
 import { commandWith } from "../../chain/upstream/upstream.ts";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
-import { readConfigText } from "../../config/document.ts";
+import { readConfigText, type Problem } from "../../config/document.ts";
+import { moduleProblems } from "../../config/gateway.ts";
 import { ConfigError, type UpstreamEntry } from "../../config/index.ts";
 import { isHttpUrl } from "../../config/kinds.ts";
 import { loadConfigText } from "../../config/load.ts";
@@ -172,12 +173,12 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
     throw error;
   });
   const isWrong = config instanceof ConfigError;
-  const found = (isWrong ? config.problems : config.warnings).map(({ line, column, severity, message, hint }) => {
+  const asResult = ({ line, column, severity, message, hint }: Problem): Result => {
     const text = `line ${line}, column ${column}: ${message}`;
     const advice = hint ?? `\`catenary check ${path}\` shows the line`;
     return severity === "error" ? failed("entries", text, advice, EXIT.usage) : warning("entries", text, advice);
-  });
-  report(path, [ok("file", "can be read"), ...found]);
+  };
+  report(path, [ok("file", "can be read"), ...(isWrong ? config.problems : config.warnings).map(asResult)]);
   if (isWrong) return;
   const names = [...config.upstreams.keys()].map(oneLine);
   report(path, [ok("entries", `${plural(names.length, "server")} (${names.join(", ")})`)]);
@@ -201,7 +202,7 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
     report(name, await checks);
   }
   if (server !== undefined) return;
-  report(path, checkSharedPatterns(config, tools));
+  report(path, [...(await moduleProblems(config)).map(asResult), ...checkSharedPatterns(config, tools)]);
   if (config.code === undefined) return;
   busy("Checking code mode");
   report("code", await checkCodeMode(config.code, session));
