@@ -63,7 +63,7 @@ const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
   "src/cli/serve/upstream-report.ts": "servers, whose repeated lines are left out",
   "src/cli/setup/check-server.ts": "npm, Node and servers that do not start",
   "src/cli/show/failures.ts": "servers, whose `data.details` the message may have already",
-  "src/cli/show/saver.ts": "nobody: the hint is the URI that a file is named after",
+  "src/cli/show/saver.ts": "no sentence: the hint is the URI that a file is named after",
   "src/cli/terminal/background-echo.ts":
     "a session, in a text that goes to all clients alike; the label begins a part of it",
   "src/cli/terminal/output.ts": "us: it prints commands as the user starts them, and decides nothing",
