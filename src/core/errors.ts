@@ -104,9 +104,10 @@ export class ConnectionError extends Error {
   with(
     changes: Pick<ConnectionErrorOptions, "hint" | "mayHaveRun" | "subject"> & { readonly problem?: string },
   ): ConnectionError {
-    const { problem = this.problem } = changes;
-    const subject = problem === this.problem ? this.subject : undefined;
-    return new ConnectionError(this.kind, problem, { ...this, subject, ...changes, cause: this });
+    const { kind, problem: before, subject: known, ...rest } = this;
+    const { problem = before } = changes;
+    const subject = problem === before ? known : undefined;
+    return new ConnectionError(kind, problem, { ...rest, subject, ...changes, cause: this });
   }
 }
 
