@@ -22,7 +22,8 @@ import { HttpConnection, type HttpTarget } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { learning, resubscribing, retrying } from "./retry.ts";
 import { SessionHttpTransport } from "./session.ts";
-import { sharingListens, StatelessHttpTransport } from "./stateless.ts";
+import { sharingListens } from "./shared-listens.ts";
+import { StatelessHttpTransport } from "./stateless.ts";
 import { ToolFacts } from "../../protocol/tool-facts.ts";
 
 const TRANSPORTS = {

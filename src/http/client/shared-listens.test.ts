@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import type { Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { sharingListens } from "./stateless.ts";
+import { sharingListens } from "./shared-listens.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
