@@ -30,7 +30,7 @@ const FILES = {
   errors: { "protocol/errors": true },
   main: { "server/server": true },
   // Apart from main, since a server needs it only when it runs a tool as a task.
-  "tool-facts": { "protocol/tool-facts": true },
+  "tool-facts": { "tools/facts": true },
   chain: { index: false },
   serve: { serve: false },
   "http-server": { "http/server/mount": true, "http/server/listener": false },

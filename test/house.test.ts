@@ -89,8 +89,8 @@ const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
   "src/programs/index.ts": "programs, in their help",
   "src/protocol/compat-documents.ts": "servers and the code of users, whose errors a document writes in another way",
   "src/protocol/errors.ts": "programs, Node, ajv and other schema libraries, whose output, paths and issues are quoted",
-  "src/protocol/interpreted-schema.ts": "the package that checks schemas",
-  "src/protocol/schema-kind.ts": "schema libraries, whose issues may begin with the path",
+  "src/tools/interpreted-schema.ts": "the package that checks schemas",
+  "src/tools/schema-kind.ts": "schema libraries, whose issues may begin with the path",
   "src/transport/start-failure.ts": "programs that do not start; one of them may be ours, which begins with its name",
 };
 

@@ -5,7 +5,7 @@
 import type { CalledItem, Caller, Context } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { LISTS, OWN_NAMES, UPSTREAM, type ListKind } from "../protocol/lists.ts";
-import { factOf, type ToolFact } from "../protocol/tool-facts.ts";
+import { factOf, type ToolFact } from "../tools/facts.ts";
 
 /** An item as a server lists it. */
 export type ItemDefinition = { readonly [field: string]: unknown };

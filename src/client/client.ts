@@ -5,7 +5,7 @@ import { ConnectionError } from "../core/errors.ts";
 import { LOG_LEVELS, type Handler, type LogLevel, type Params, type Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
-import { checkNotification } from "../protocol/content.ts";
+import { checkNotification } from "../tools/content.ts";
 import { LISTS, type List } from "../protocol/lists.ts";
 import { NO_LIMITS, walkPages } from "../protocol/walk-pages.ts";
 import { META } from "../protocol/model/base.ts";
@@ -30,7 +30,7 @@ import type {
   Tool,
 } from "../protocol/model/index.ts";
 import { isVendorMethod } from "../protocol/revisions/index.ts";
-import { isStandardSchema } from "../protocol/schema-kind.ts";
+import { isStandardSchema } from "../tools/schema-kind.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";
 import type { Schema, SchemaOutput } from "../server/schema.ts";
 import { Calls, type CallOptions } from "./calls.ts";

@@ -18,7 +18,7 @@ import {
 import { callListener, type ListenerErrors, reportListenerError } from "../core/listeners.ts";
 import { defined, errorMessage, isObject, type Optional } from "../core/values.ts";
 import { newCaller } from "../protocol/caller.ts";
-import { checkNotification } from "../protocol/content.ts";
+import { checkNotification } from "../tools/content.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { errorKind, invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type {

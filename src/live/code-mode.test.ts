@@ -15,7 +15,7 @@ import { ConnectionError } from "../core/errors.ts";
 import { evaluatesCode, type Handler, type Result } from "../core/handler.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
-import { type ListedTool, readTools } from "../protocol/tool-index.ts";
+import { type ListedTool, readTools } from "../tools/search.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { connectInMemory } from "../testing.ts";
 import { ToolCatalogue } from "./tool-catalogue.ts";

@@ -34,7 +34,7 @@ import {
   type ToolList,
   USUAL_FOUND,
   withInstructions,
-} from "../protocol/tool-index.ts";
+} from "../tools/search.ts";
 import type { CodeBudgets } from "./call-answer.ts";
 import { CodeRun } from "./code-run.ts";
 import { declareTools, describeCall } from "./declarations.ts";

@@ -9,7 +9,7 @@ import { sanitize } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { withoutTasks } from "../protocol/caller.ts";
-import { contentProblem } from "../protocol/content.ts";
+import { contentProblem } from "../tools/content.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import { withoutSecrets } from "../protocol/redactor.ts";

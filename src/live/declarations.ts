@@ -3,8 +3,8 @@
 // does not fit is cut, with a comment that says so.
 
 import { isObject } from "../core/values.ts";
-import { resolvePointer } from "../protocol/schema-pointer.ts";
-import { signatureOf, type CallSyntax, type ListedTool } from "../protocol/tool-index.ts";
+import { resolvePointer } from "../tools/schema-pointer.ts";
+import { signatureOf, type CallSyntax, type ListedTool } from "../tools/search.ts";
 
 /** How much of a schema is written. */
 export interface TypeLimits {

@@ -2,7 +2,7 @@
 // properties, elements, and choices. All schemas that hold at one place are one shape. Patterns are not run.
 
 import { isObject } from "../core/values.ts";
-import { resolvePointer } from "../protocol/schema-pointer.ts";
+import { resolvePointer } from "../tools/schema-pointer.ts";
 
 /** What a schema without choices says. */
 export interface Shape {

@@ -3,14 +3,7 @@
 
 import { isObject } from "../core/values.ts";
 import { OWN_NAMES, UPSTREAM } from "../protocol/lists.ts";
-import {
-  type CallSyntax,
-  type ListedTool,
-  OBJECT_SYNTAX,
-  signatureOf,
-  summaryOf,
-  ToolIndex,
-} from "../protocol/tool-index.ts";
+import { type CallSyntax, type ListedTool, OBJECT_SYNTAX, signatureOf, summaryOf, ToolIndex } from "../tools/search.ts";
 
 export interface CatalogueEntry {
   /** How code names the tool: one or two valid identifiers, such as `notes.search`. Unique. */

@@ -5,7 +5,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { defined, isObject } from "../core/values.ts";
 import { nearest, type Fields } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import type { CallSyntax } from "../protocol/tool-index.ts";
+import type { CallSyntax } from "../tools/search.ts";
 import type { GuestOptions } from "./options.ts";
 import type { GuestText, Limits, Runtime } from "./runtime.ts";
 

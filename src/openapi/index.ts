@@ -12,7 +12,7 @@ import { firstChars, hiderOf } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { followSameOrigin, type HttpResponse, type Requester } from "../http/client/requester.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import type { SchemaCheck } from "../protocol/schema-kind.ts";
+import type { SchemaCheck } from "../tools/schema-kind.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../core/listeners.ts";
 import { lazyServer } from "../server/lazy.ts";
@@ -127,7 +127,7 @@ function register(
 function checkedWithoutPatterns(schema: JsonSchema, tool: string): StandardSchemaV1<Arguments> {
   let check: SchemaCheck | undefined;
   const validate = async (value: unknown): Promise<StandardSchemaV1.Result<Arguments>> => {
-    const { createUntrustedCheck } = await import("../protocol/json-schema.ts");
+    const { createUntrustedCheck } = await import("../tools/json-schema.ts");
     try {
       check ??= createUntrustedCheck(schema, `The schema of the tool ${tool}`);
       const { issues = [] } = await check(value);

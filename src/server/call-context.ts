@@ -27,7 +27,7 @@ import type {
   ListRootsResult,
 } from "../protocol/model/index.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
-import { checkNotification } from "../protocol/content.ts";
+import { checkNotification } from "../tools/content.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";

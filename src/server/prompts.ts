@@ -6,7 +6,7 @@ import { demandScopes } from "../protocol/caller.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
-import { blockProblem } from "../protocol/content.ts";
+import { blockProblem } from "../tools/content.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { Icon, JsonSchema, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
@@ -14,7 +14,7 @@ import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { InvalidResult } from "./handler-errors.ts";
 import { alreadyRegistered, checkName, checkRegistration, isVisible, type Visible } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
-import { isStandardSchema, objectSchemaOf, type SchemaCheck, vendorOf } from "../protocol/schema-kind.ts";
+import { isStandardSchema, objectSchemaOf, type SchemaCheck, vendorOf } from "../tools/schema-kind.ts";
 import { createSchemaCheck, type Schema, type SchemaInput, type Simplify, toJsonSchema } from "./schema.ts";
 import type { ToolArguments } from "./tools.ts";
 

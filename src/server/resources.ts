@@ -7,7 +7,7 @@ import { demandScopes } from "../protocol/caller.ts";
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
-import { contentsProblem, findUnsendable } from "../protocol/content.ts";
+import { contentsProblem, findUnsendable } from "../tools/content.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
 import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol/uri-template.ts";

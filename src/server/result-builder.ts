@@ -3,11 +3,11 @@
 
 import type { Meta, Request, Result } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
-import { blockProblem, contentProblem, findUnsendable, hasBlockType, isMisspeltBlock } from "../protocol/content.ts";
+import { blockProblem, contentProblem, findUnsendable, hasBlockType, isMisspeltBlock } from "../tools/content.ts";
 import { page, type PageItem } from "../protocol/lists.ts";
 import { META } from "../protocol/model/base.ts";
 import type { ContentBlock, Implementation } from "../protocol/model/index.ts";
-import type { SchemaCheck, SchemaCheckResult } from "../protocol/schema-kind.ts";
+import type { SchemaCheck, SchemaCheckResult } from "../tools/schema-kind.ts";
 import { HandlerErrors, InvalidResult } from "./handler-errors.ts";
 import type { CacheHint, ServerOptions } from "./options.ts";
 

@@ -15,7 +15,7 @@ import {
   vendorOf,
   type SchemaCheck,
   type SchemaCheckResult,
-} from "../protocol/schema-kind.ts";
+} from "../tools/schema-kind.ts";
 
 /** A Standard Schema (zod, arktype, valibot, ...) or a plain JSON Schema. */
 export type Schema = StandardSchemaV1 | JsonSchema;
@@ -133,7 +133,7 @@ function createPlainCheck(schema: JsonSchema, owner: string): SchemaCheck {
   let check: SchemaCheck | undefined;
   return (value) => {
     if (check !== undefined) return check(value);
-    return import("../protocol/json-schema.ts").then(({ createJsonSchemaCheck }) =>
+    return import("../tools/json-schema.ts").then(({ createJsonSchemaCheck }) =>
       (check ??= createJsonSchemaCheck(schema, dialect, owner))(value),
     );
   };

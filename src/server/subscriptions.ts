@@ -12,7 +12,7 @@ import {
   type Params,
   type Request,
 } from "../core/handler.ts";
-import { checkNotification } from "../protocol/content.ts";
+import { checkNotification } from "../tools/content.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import {
   changedFlag,

@@ -31,7 +31,7 @@ import {
   type ResultBuilder,
 } from "./result-builder.ts";
 import type { CheckedHandler, ToolReturn } from "./returned-types.ts";
-import type { SchemaCheck } from "../protocol/schema-kind.ts";
+import type { SchemaCheck } from "../tools/schema-kind.ts";
 import {
   type ArgumentsMistake,
   createSchemaCheck,

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, expect, it } from "vitest";
-import { ToolIndex, type ListedTool } from "../../src/protocol/tool-index.ts";
+import { ToolIndex, type ListedTool } from "../../src/tools/search.ts";
 import { installPublishedServers, publishedServers } from "./published-servers.ts";
 
 /** A query, and the tools that do what it says. */

@@ -11,8 +11,8 @@ import { trusted } from "../../protocol/compose.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../../protocol/errors.ts";
 import type { JsonSchema } from "../../protocol/model/index.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import type { SchemaCheck } from "../../protocol/schema-kind.ts";
-import type { ToolFact } from "../../protocol/tool-facts.ts";
+import type { SchemaCheck } from "../../tools/schema-kind.ts";
+import type { ToolFact } from "../../tools/facts.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { calledTool } from "../item.ts";
 
@@ -142,7 +142,7 @@ class SchemaChecks {
 
   async #create(schema: JsonSchema, owner: string): Promise<SchemaCheck> {
     // Loaded late, since it needs packages.
-    const { createUntrustedCheck } = await import("../../protocol/json-schema.ts");
+    const { createUntrustedCheck } = await import("../../tools/json-schema.ts");
     const key = digest(schema);
     const check = this.#byContent.get(key) ?? createUntrustedCheck(schema, owner);
     this.#byContent.set(key, check);

@@ -25,7 +25,7 @@ import {
   withInstructions,
   type Arguments,
   type ListedTool,
-} from "../../protocol/tool-index.ts";
+} from "../../tools/search.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import type { Item } from "../item.ts";
 import { kindsOf, type Layer } from "../layer.ts";

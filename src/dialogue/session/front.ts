@@ -26,7 +26,7 @@ import type {
 } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { newCaller, withIdentity } from "../../protocol/caller.ts";
-import { checkNotification } from "../../protocol/content.ts";
+import { checkNotification } from "../../tools/content.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
@@ -191,7 +191,7 @@ export class SessionFront {
     if (request.method !== "tools/call") throw error;
     const [{ callAndWait }, { ToolFacts }] = await Promise.all([
       import("../calls/task-completion.ts"),
-      import("../../protocol/tool-facts.ts"),
+      import("../../tools/facts.ts"),
     ]);
     const listed = this.#hasTasks ? await new ToolFacts().find(name, this.#handler, context) : undefined;
     if (listed?.taskSupport === "required")

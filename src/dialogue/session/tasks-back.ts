@@ -7,7 +7,7 @@ import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import { hasTasks, type ToolExecution } from "../../protocol/tasks.ts";
-import { ToolFacts } from "../../protocol/tool-facts.ts";
+import { ToolFacts } from "../../tools/facts.ts";
 import type { TaskSubscription } from "./subscriptions-back.ts";
 import type { ServerTasks, ServerTasksHost } from "./server-tasks.ts";
 

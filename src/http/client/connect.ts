@@ -24,7 +24,7 @@ import { learning, resubscribing, retrying } from "./retry.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { sharingListens } from "./shared-listens.ts";
 import { StatelessHttpTransport } from "./stateless.ts";
-import { ToolFacts } from "../../protocol/tool-facts.ts";
+import { ToolFacts } from "../../tools/facts.ts";
 
 const TRANSPORTS = {
   stateless: StatelessHttpTransport,

@@ -25,7 +25,7 @@ import { SessionLost, type Inbound, type SendOptions, type Transport } from "../
 import { decodeBody, readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
-import type { ToolFacts } from "../../protocol/tool-facts.ts";
+import type { ToolFacts } from "../../tools/facts.ts";
 
 /** The position in an SSE stream, to resume it after a break. */
 export class StreamPosition {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Context, Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { ToolFacts } from "../../protocol/tool-facts.ts";
+import { ToolFacts } from "../../tools/facts.ts";
 import { learning } from "./retry.ts";
 
 const context = { signal: new AbortController().signal } as unknown as Context;

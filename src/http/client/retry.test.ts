@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Context, Handler } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { retrying } from "./retry.ts";
-import { ToolFacts } from "../../protocol/tool-facts.ts";
+import { ToolFacts } from "../../tools/facts.ts";
 
 const tools = new ToolFacts();
 tools.learn({ tools: [{ name: "safe", annotations: { idempotentHint: true } }] });

@@ -10,7 +10,7 @@ import { SessionLost } from "../../transport/transport.ts";
 import { pause } from "../../core/async.ts";
 import { codeOf, isTemporary, McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
-import type { ToolFacts } from "../../protocol/tool-facts.ts";
+import type { ToolFacts } from "../../tools/facts.ts";
 import { isObject } from "../../core/values.ts";
 
 /** Delay before each retry. */

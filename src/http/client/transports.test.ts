@@ -13,7 +13,7 @@ import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { SessionHttpTransport } from "./session.ts";
-import { ToolFacts } from "../../protocol/tool-facts.ts";
+import { ToolFacts } from "../../tools/facts.ts";
 
 type Loose = { readonly [key: string]: unknown };
 type Responder = (request: ClientHttpRequest, message: Loose) => HttpResponse | Promise<HttpResponse> | undefined;

@@ -4,7 +4,7 @@
 
 import { within } from "../../core/async.ts";
 import { defined } from "../../core/values.ts";
-import type { CallSyntax } from "../../protocol/tool-index.ts";
+import type { CallSyntax } from "../../tools/search.ts";
 import type { GuestOptions } from "../options.ts";
 import type { GuestCommand, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";

@@ -9,7 +9,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
 import { findProgram as lookUp } from "../../process/program.ts";
-import type { CallSyntax } from "../../protocol/tool-index.ts";
+import type { CallSyntax } from "../../tools/search.ts";
 import { jsRuntime } from "../js/index.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import type { CallAdvice, Language } from "../tool.ts";

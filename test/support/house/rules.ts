@@ -15,6 +15,7 @@ const LAYERS: readonly string[] = [
   "process",
   "modules",
   "protocol",
+  "tools",
   "transport",
   "dialogue",
   "http",

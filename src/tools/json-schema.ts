@@ -6,9 +6,9 @@
 import type { Ajv, ErrorObject, FuncKeywordDefinition, Options } from "ajv";
 import { canonical } from "../core/seal.ts";
 import { isObject, errorMessage } from "../core/values.ts";
-import { McpError } from "./errors.ts";
-import { jsonLength } from "./lists.ts";
-import type { JsonSchema } from "./model/index.ts";
+import { McpError } from "../protocol/errors.ts";
+import { jsonLength } from "../protocol/lists.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
 import {
   type Dialect,
   dialectOf,

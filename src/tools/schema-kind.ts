@@ -4,7 +4,7 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject } from "../core/values.ts";
-import type { JsonSchema } from "./model/index.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
 
 /** The value as the schema returns it (defaults filled in, unknown fields dropped), or one line for each problem. */
 export type SchemaCheckResult =

@@ -1,6 +1,5 @@
-// Finds tools by words, and writes their signatures in one line, for callers that cannot load hundreds of definitions. It
-// depends only on the list of tools, so it is here for all who show tools in this way. The search library loads on first
-// use.
+// Finds tools by words, and writes their signatures in one line, for callers that cannot load hundreds of definitions.
+// The search library loads on first use.
 
 import type MiniSearch from "minisearch";
 import type { SearchOptions } from "minisearch";
@@ -10,9 +9,9 @@ import { nearest } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
 import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
-import { type Unavailable, unavailableIn } from "./lists.ts";
+import { type Unavailable, unavailableIn } from "../protocol/lists.ts";
 import { stemOf, synonymsOf, wordsOf } from "./search-words.ts";
-import { toolPages } from "./walk-pages.ts";
+import { toolPages } from "../protocol/walk-pages.ts";
 
 /** A tool as it is listed. Its fields are those of an upstream, so they may have any type. */
 export type ListedTool = { readonly name: string; readonly [field: string]: unknown };

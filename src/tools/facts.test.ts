@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { Context, Handler } from "../core/handler.ts";
-import { ToolFacts } from "./tool-facts.ts";
+import { ToolFacts } from "./facts.ts";
 
 const context = { signal: new AbortController().signal } as Context;
 const page = { tools: [{ name: "hold", execution: { taskSupport: "optional" } }] };

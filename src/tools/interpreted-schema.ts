@@ -4,7 +4,7 @@
 
 import { dereference, type OutputUnit, type SchemaDraft, validate } from "@cfworker/json-schema";
 import { errorMessage } from "../core/values.ts";
-import type { JsonSchema } from "./model/index.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Dialect, issueText, parsePointer } from "./schema-kind.ts";
 
 const DRAFTS: Readonly<Record<Dialect, SchemaDraft>> = {

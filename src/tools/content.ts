@@ -1,6 +1,6 @@
 // Checks content blocks and JSON values before they are sent. Everything here runs for each result of a tool, so it
 // looks only at what a client relies on: the type and the required fields of a block, and values that JSON would
-// silently turn into `{}` or null. The checks are in protocol/ because server/ and chain/ share them.
+// silently turn into `{}` or null.
 
 import { didYouMean, kindOf, nearest } from "../core/options.ts";
 import { isObject } from "../core/values.ts";

@@ -5,9 +5,9 @@
 import { abortable } from "../core/async.ts";
 import type { Context, Handler, Notification, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { headerParams, mirrorHeaders, type HeaderParam } from "./headers.ts";
-import { toolPages } from "./walk-pages.ts";
-import type { TaskSupport } from "./tasks.ts";
+import { headerParams, mirrorHeaders, type HeaderParam } from "../protocol/headers.ts";
+import { toolPages } from "../protocol/walk-pages.ts";
+import type { TaskSupport } from "../protocol/tasks.ts";
 
 export interface ToolFact {
   /** The arguments that headers repeat. Empty if headers are not read. */

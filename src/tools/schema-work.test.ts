@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { createUntrustedCheck } from "./json-schema.ts";
-import type { JsonSchema } from "./model/index.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
 import { checkWork } from "./schema-work.ts";
 
 const ref = (name: string): JsonSchema => ({ $ref: `#/$defs/${name}` });

@@ -4,7 +4,7 @@
 // refers to itself, in at most one way for each part of a value.
 
 import { isObject } from "../core/values.ts";
-import type { JsonSchema } from "./model/index.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
 import { resolvePointer } from "./schema-pointer.ts";
 
 /** The most values in a schema, with each reference followed. */

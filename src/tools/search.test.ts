@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { stemOf } from "./search-words.ts";
-import { signatureOf, ToolIndex, type ListedTool } from "./tool-index.ts";
+import { signatureOf, ToolIndex, type ListedTool } from "./search.ts";
 
 const tool = (name: string, description?: string, properties: object = {}, required: string[] = []): ListedTool => ({
   name,

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { person } from "../../test/support/handlers/person-schema.ts";
 import { runs } from "../../test/support/thoroughness.ts";
-import type { JsonSchema } from "./model/index.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
 import { interpret } from "./interpreted-schema.ts";
 import type { Dialect } from "./schema-kind.ts";
 import { createSchemaCheck } from "../server/schema.ts";
