@@ -20,7 +20,7 @@ import {
 import { kindOf } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import { checkHeaderParams } from "../protocol/headers.ts";
+import { checkHeaderParams } from "../tools/header-params.ts";
 import { changedFlag, grantsNothing, LIST_CAPABILITIES, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
 import type { Json } from "../protocol/revision.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";

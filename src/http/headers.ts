@@ -5,7 +5,7 @@
 
 import type { RequestMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
-import { decodeHeaderValue, encodeHeaderValue } from "../protocol/headers.ts";
+import { decodeHeaderValue, encodeHeaderValue } from "../protocol/header-values.ts";
 import type { RequestHeaders } from "./server/http-request.ts";
 import { META } from "../protocol/model/base.ts";
 import { isObject } from "../core/values.ts";

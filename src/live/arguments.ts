@@ -4,7 +4,7 @@
 // bounded, and patterns are not run.
 
 import { isObject } from "../core/values.ts";
-import { allows, ANY, conjunction, type Shape, shapeOf } from "./schema-shape.ts";
+import { allows, ANY, conjunction, type Shape, shapeOf } from "../tools/schema-shape.ts";
 
 /** A value of a guest's language. Arrays are always arrays; objects have one of these members. */
 type GuestValue = string | number | boolean | null | readonly GuestValue[] | MarkedValue;

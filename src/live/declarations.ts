@@ -3,7 +3,7 @@
 // does not fit is cut, with a comment that says so.
 
 import { isObject } from "../core/values.ts";
-import { resolvePointer } from "../tools/schema-pointer.ts";
+import { resolveReference } from "../tools/schema.ts";
 import { signatureOf, type CallSyntax, type ListedTool } from "../tools/search.ts";
 
 /** How much of a schema is written. */
@@ -205,7 +205,7 @@ export class TypeWriter {
 
   #reference(pointer: string, place: Place): string {
     const { root, open } = place;
-    const target = resolvePointer(root, pointer);
+    const target = resolveReference(root, pointer);
     if (!isObject(target)) return UNKNOWN;
     const definitions = /^#\/(?:\$defs|definitions)\//.test(pointer) && isObject(root);
     const aliasKey = `${pointer} ${this.#scope(definitions ? (root["$defs"] ?? root["definitions"]) : root)}`;

@@ -4,6 +4,7 @@
 import { firstChars } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import { isPattern, mapKeyword, resolveReference } from "../tools/schema.ts";
 
 /** Of a document in a file or at a URL. */
 export const MAX_DOCUMENT_BYTES = 50_000_000;
@@ -116,22 +117,9 @@ export function resolve(root: Json, value: unknown): unknown {
 
 function lookUp(root: Json, reference: string): unknown {
   if (!reference.startsWith("#/")) throw new Error(`the reference ${reference} leads out of the document`);
-  let found: unknown = root;
-  for (const part of reference.slice(2).split("/")) {
-    const key = decode(part).replaceAll("~1", "/").replaceAll("~0", "~");
-    const isThere = typeof found === "object" && found !== null && Object.hasOwn(found, key);
-    if (!isThere) throw new Error(`the reference ${reference} leads nowhere`);
-    found = (found as Json)[key];
-  }
-  return found;
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  const value = resolveReference(root, reference);
+  if (value === undefined) throw new Error(`the reference ${reference} leads nowhere`);
+  return value;
 }
 
 /** The field as an object, resolved; empty if it is missing or something else. */
@@ -207,9 +195,16 @@ const COPIED: Readonly<Record<string, (value: unknown) => boolean>> = {
   const: isAny,
   default: isAny,
 };
-const SCHEMA_KEYS = ["additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "items"];
-const LIST_KEYS = ["allOf", "anyOf", "oneOf", "prefixItems"];
-const MAP_KEYS = ["properties", "patternProperties", "dependentSchemas"];
+const isSchema = (value: unknown): boolean => isObject(value) || isFlag(value);
+const isList = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
+
+/** The keywords whose schemas are converted, with a check of their values. */
+const CONVERTED: Readonly<Record<string, (value: unknown) => boolean>> = {
+  ...Object.fromEntries(["additionalProperties", "not", "if", "then", "else"].map((name) => [name, isSchema])),
+  ...Object.fromEntries(["contains", "propertyNames", "items"].map((name) => [name, isSchema])),
+  ...Object.fromEntries(["allOf", "anyOf", "oneOf", "prefixItems"].map((name) => [name, isList])),
+  ...Object.fromEntries(["properties", "patternProperties", "dependentSchemas"].map((name) => [name, isObject])),
+};
 const TYPES: ReadonlySet<unknown> = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
 
 interface Definition {
@@ -258,7 +253,8 @@ export class SchemaConverter {
     if (typeof schema === "boolean") return schema;
     if (!isObject(schema) || depth > MAX_DEPTH) return {};
     if (typeof schema["$ref"] === "string") return this.#convertReference(schema, schema["$ref"], references, depth);
-    const inner = (one: unknown): JsonSchema | boolean => this.convert(one, references, depth + 1);
+    const inner = (one: unknown, name?: string | number): JsonSchema | boolean | undefined =>
+      typeof name === "string" && this.isHidden(one) ? undefined : this.convert(one, references, depth + 1);
     const converted: Record<string, unknown> = {};
     const { type, description, pattern } = schema;
     const types = [type].flat().filter((one) => TYPES.has(one));
@@ -270,20 +266,9 @@ export class SchemaConverter {
       if (schema[name] !== undefined && isValid(schema[name])) converted[name] = schema[name];
     }
     // Models see it, and the API checks it. It is not run here (see `withoutPatterns`), and may be for another engine.
-    if (typeof pattern === "string" && isPattern(pattern)) converted["pattern"] = pattern;
-    for (const name of SCHEMA_KEYS) {
-      const one = schema[name];
-      if (isObject(one) || isFlag(one)) converted[name] = inner(one);
-    }
-    for (const name of LIST_KEYS) {
-      const list = schema[name];
-      if (Array.isArray(list) && list.length > 0) converted[name] = list.map(inner);
-    }
-    for (const name of MAP_KEYS) {
-      const map = schema[name];
-      if (!isObject(map)) continue;
-      const entries = Object.entries(map).filter(([, one]) => !this.isHidden(one));
-      converted[name] = Object.fromEntries(entries.map(([key, one]) => [key, inner(one)]));
+    if (isPattern(pattern)) converted["pattern"] = pattern;
+    for (const [keyword, isValid] of Object.entries(CONVERTED)) {
+      if (isValid(schema[keyword])) converted[keyword] = mapKeyword(keyword, schema[keyword], inner);
     }
     const properties = isObject(schema["properties"]) ? schema["properties"] : {};
     const required = strings(schema["required"]).filter((name) => !this.isHidden(properties[name]));
@@ -363,14 +348,6 @@ function fromOldSchema(schema: Json, converted: Record<string, unknown>): Record
 
 function copyOf(fields: Json): Json {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-function isPattern(pattern: string): boolean {
-  try {
-    return new RegExp(pattern, "u").source !== "";
-  } catch {
-    return false;
-  }
 }
 
 export function strings(value: unknown): readonly string[] {

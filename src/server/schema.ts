@@ -3,15 +3,15 @@
 // JSON Schema.
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { kindOf, nearest } from "../core/options.ts";
+import { kindOf } from "../core/options.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import { type KeywordOf, type OtherKeyword, schemaProblem } from "../tools/schema-mistakes.ts";
 import {
   checkSchema,
   dialectOf,
   isStandardSchema,
   issueText,
-  pathText,
   vendorOf,
   type SchemaCheck,
   type SchemaCheckResult,
@@ -101,19 +101,13 @@ type MisspeltKeyword<Of> = Of extends readonly (infer Item)[]
 type MisspeltAt<Of, Name extends keyof Of & string> =
   object extends Pick<Of, Name>
     ? never
-    : Name extends Keywords<"schema" | "schemas" | "schema or schemas">
+    : Name extends KeywordOf<"schema" | "schemas" | "schema or schemas">
       ? MisspeltKeyword<Of[Name]>
-      : Name extends Keywords<"named schemas">
+      : Name extends KeywordOf<"named schemas">
         ? { [Field in keyof Of[Name]]: MisspeltKeyword<Of[Name][Field]> }[keyof Of[Name]]
-        : Name extends Keywords<Kind> | OtherKeyword | `x-${string}` | `$${string}` | `~${string}`
+        : Name extends KeywordOf | OtherKeyword | `x-${string}` | `$${string}` | `~${string}`
           ? never
           : Name;
-
-type Keywords<Of extends Kind> = Extract<(typeof KEYWORD_LIST)[number], readonly [Of, string]>[1] extends infer Names
-  ? Words<Names>
-  : never;
-type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
-type OtherKeyword = (typeof OTHER_LIST)[number];
 
 /** `owner` starts the error messages. */
 export function createSchemaCheck(schema: Schema, owner = "The schema"): SchemaCheck {
@@ -233,196 +227,4 @@ function convert(schema: StandardSchemaV1, side: "input" | "output", what: strin
       cause: error,
     });
   }
-}
-
-// Finds mistakes in a JSON Schema when it is registered: wrong values of keywords, misspelt keywords, and references
-// that lead nowhere. Otherwise callers would find them, or they would stay unnoticed: an unknown keyword checks nothing.
-// It is separate from json-schema.ts, which loads ajv and only with the first value.
-
-type Kind =
-  | "schema"
-  | "schemas"
-  | "schema or schemas"
-  | "named schemas"
-  | "strings"
-  | "string"
-  | "count"
-  | "number"
-  | "boolean"
-  | "array"
-  | "object"
-  | "pattern"
-  | "type"
-  | "any";
-
-/** The keywords of all supported dialects by the kind of their value. */
-const KEYWORD_LIST = [
-  ["schema", "additionalItems additionalProperties contains contentSchema else if not propertyNames then"],
-  ["schema", "unevaluatedItems unevaluatedProperties"],
-  ["schemas", "allOf anyOf oneOf prefixItems"],
-  ["schema or schemas", "items"],
-  ["named schemas", "$defs definitions dependentSchemas patternProperties properties"],
-  ["strings", "required"],
-  ["string", "$anchor $dynamicAnchor $dynamicRef $id $ref $comment"],
-  ["string", "contentEncoding contentMediaType description format title"],
-  ["count", "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"],
-  ["number", "exclusiveMaximum exclusiveMinimum maximum minimum multipleOf"],
-  ["boolean", "deprecated readOnly uniqueItems writeOnly"],
-  ["array", "enum examples"],
-  ["object", "$vocabulary dependentRequired"],
-  ["pattern", "pattern"],
-  ["type", "type"],
-  ["any", "$recursiveAnchor $recursiveRef $schema const default dependencies"],
-] as const;
-
-const KEYWORDS: ReadonlyMap<string, Kind> = new Map(
-  KEYWORD_LIST.flatMap(([kind, names]) => names.split(" ").map((name): [string, Kind] => [name, kind])),
-);
-
-/** Keywords of no dialect that are in use, and look like misspelt ones. */
-const OTHER_LIST = ["example", "id", "nullable", "enumNames", "exclusive", "discriminator", "errorMessage"] as const;
-const OTHERS: ReadonlySet<string> = new Set(OTHER_LIST);
-
-/** Short keywords are left out, since too many words are near them. */
-const SUGGESTED = [...KEYWORDS.keys()].filter((keyword) => keyword.length >= 4 && keyword !== "then");
-
-const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
-
-type Path = readonly (string | number)[];
-
-/** The first mistake in a schema, such as "at properties.n.type, ..."; undefined if there is none. */
-function schemaProblem(schema: JsonSchema): string | undefined {
-  const references: { readonly target: string; readonly path: Path }[] = [];
-  const anchors = new Set<string>();
-  const seen = new Set<unknown>();
-  const rootHasId = typeof schema["$id"] === "string";
-  let hasInnerIds = false;
-  let problem: string | undefined;
-  const visit = (inner: unknown, path: Path): void => {
-    // A schema may be shared between places, or contain itself.
-    if (problem !== undefined || typeof inner === "boolean" || seen.has(inner)) return;
-    if (!isObject(inner)) {
-      problem = `${place(path)}it must be a JSON Schema, not ${kindOf(inner)}`;
-      return;
-    }
-    seen.add(inner);
-    const { $id, $ref, $dynamicRef, $anchor, $dynamicAnchor } = inner;
-    for (const target of [$ref, $dynamicRef]) if (typeof target === "string") references.push({ target, path });
-    for (const anchor of [$anchor, $dynamicAnchor]) if (typeof anchor === "string") anchors.add(`#${anchor}`);
-    if (typeof $id === "string") {
-      if ($id.startsWith("#")) anchors.add($id);
-      else hasInnerIds ||= path.length > 0;
-    }
-    for (const [keyword, value] of Object.entries(inner)) {
-      if (value === undefined || problem !== undefined) continue;
-      problem = keywordProblem(keyword, value, [...path, keyword]);
-      if (problem === undefined) for (const [at, one] of innerSchemas(keyword, value)) visit(one, [...path, ...at]);
-    }
-  };
-  visit(schema, []);
-  // Inner ids change what references mean; then they are left to the check of the first value.
-  if (problem !== undefined || hasInnerIds) return problem;
-  for (const { target, path } of references) {
-    if (!target.startsWith("#") && (rootHasId || isMetaSchema(target))) continue;
-    if (!target.startsWith("#") || !leads(schema, target, anchors)) {
-      return `${place(path)}it refers to ${target}, which is not in the schema; references are not fetched`;
-    }
-  }
-  return undefined;
-}
-
-function isMetaSchema(target: string): boolean {
-  return /^https?:\/\/json-schema\.org\//.test(target);
-}
-
-function place(path: Path): string {
-  return path.length === 0 ? "" : `at ${pathText(path)}, `;
-}
-
-function innerSchemas(keyword: string, value: unknown): readonly (readonly [Path, unknown])[] {
-  const kind = KEYWORDS.get(keyword);
-  if (kind === "schema" || (kind === "schema or schemas" && !Array.isArray(value))) return [[[keyword], value]];
-  if (Array.isArray(value) && (kind === "schemas" || kind === "schema or schemas")) {
-    return value.map((one: unknown, index) => [[keyword, index], one]);
-  }
-  if (kind !== "named schemas") return [];
-  return Object.entries(value as object).map(([name, one]: [string, unknown]) => [[keyword, name], one]);
-}
-
-function keywordProblem(keyword: string, value: unknown, path: Path): string | undefined {
-  const kind = KEYWORDS.get(keyword);
-  if (kind === undefined) return misspelling(keyword, path);
-  const wrong = keyword === "patternProperties" && isObject(value) && Object.keys(value).find((key) => !isPattern(key));
-  if (typeof wrong === "string") return `${place(path)}${JSON.stringify(wrong)} is not a valid regular expression`;
-  const expected = expectation(kind, value);
-  return expected === undefined ? undefined : `${place(path)}it must be ${expected}`;
-}
-
-function misspelling(keyword: string, path: Path): string | undefined {
-  if (OTHERS.has(keyword) || keyword.length < 4 || /^x-/i.test(keyword)) return undefined;
-  const [near] = nearest(keyword, SUGGESTED, keyword.length < 6 ? 1 : 2);
-  return near && `at ${pathText(path)}, it is not a keyword; did you mean \`${near}\`?`;
-}
-
-/** What a value of this kind must be, if the value is something else. */
-function expectation(kind: Kind, value: unknown): string | undefined {
-  switch (kind) {
-    case "type":
-      return typeProblem(value);
-    case "schemas":
-      return Array.isArray(value) && value.length > 0 ? undefined : "a non-empty array of schemas";
-    case "named schemas":
-    case "object":
-      return isObject(value) ? undefined : "an object";
-    case "strings":
-      return Array.isArray(value) && value.every((one) => typeof one === "string") ? undefined : "an array of strings";
-    case "string":
-      return typeof value === "string" ? undefined : "a string";
-    case "count":
-      return Number.isInteger(value) && Number(value) >= 0 ? undefined : "a whole number, 0 or more";
-    case "number":
-      return typeof value === "number" ? undefined : "a number";
-    case "boolean":
-      return typeof value === "boolean" ? undefined : "true or false";
-    case "array":
-      return Array.isArray(value) ? undefined : "an array";
-    case "pattern":
-      return isPattern(value) ? undefined : "a regular expression as a string";
-    default:
-      return undefined;
-  }
-}
-
-function typeProblem(value: unknown): string | undefined {
-  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const wrong = names.find((name) => !TYPES.includes(name as string));
-  if (wrong === undefined && names.length > 0) return undefined;
-  const [near] = typeof wrong === "string" ? nearest(wrong, TYPES) : [];
-  return near === undefined ? `one of ${TYPES.join(", ")}` : `a type; did you mean "${near}"?`;
-}
-
-function isPattern(value: unknown): boolean {
-  try {
-    return typeof value === "string" && new RegExp(value, "u") instanceof RegExp;
-  } catch {
-    return false;
-  }
-}
-
-/** Whether a reference within the schema leads to a part of it. */
-function leads(schema: JsonSchema, target: string, anchors: ReadonlySet<string>): boolean {
-  if (target === "#" || anchors.has(target)) return true;
-  if (!target.startsWith("#/")) return false;
-  let inner: unknown = schema;
-  for (const part of target.slice(2).split("/")) {
-    let name: string;
-    try {
-      name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-    } catch {
-      return false;
-    }
-    if (typeof inner !== "object" || inner === null || !Object.hasOwn(inner, name)) return false;
-    inner = (inner as Readonly<Record<string, unknown>>)[name];
-  }
-  return true;
 }

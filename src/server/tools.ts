@@ -7,7 +7,7 @@ import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts"
 import { kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../protocol/errors.ts";
-import { checkHeaderParams, type HeaderParam, headerParams } from "../protocol/headers.ts";
+import { checkHeaderParams, type HeaderParam, headerParams } from "../tools/header-params.ts";
 import type { Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";

@@ -5,7 +5,7 @@
 import { abortable } from "../core/async.ts";
 import type { Context, Handler, Notification, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { headerParams, mirrorHeaders, type HeaderParam } from "../protocol/headers.ts";
+import { headerParams, mirrorHeaders, type HeaderParam } from "./header-params.ts";
 import { toolPages } from "../protocol/walk-pages.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 

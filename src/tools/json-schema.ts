@@ -9,6 +9,7 @@ import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import { jsonLength } from "../protocol/lists.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import { isPattern, mapSchema, type SchemaPath, schemasWithin } from "./schema.ts";
 import {
   type Dialect,
   dialectOf,
@@ -236,13 +237,8 @@ function faultyPlace(Ajv: AjvClass, { $schema: _dialect, ...schema }: JsonSchema
 }
 
 function hasInvalidPattern({ pattern, patternProperties }: JsonSchema): boolean {
-  return [pattern, ...Object.keys(Object(patternProperties) as object)].some((text) => {
-    try {
-      return typeof text === "string" && !(new RegExp(text, "u") instanceof RegExp);
-    } catch {
-      return true;
-    }
-  });
+  const patterns = Object.keys(Object(patternProperties) as object);
+  return (typeof pattern === "string" && !isPattern(pattern)) || !patterns.every(isPattern);
 }
 
 function shorten(all: readonly string[]): readonly string[] {
@@ -260,21 +256,6 @@ function toIssue({ instancePath, keyword, params, message = "is not valid" }: Er
   return issueText(path, message);
 }
 
-type Path = readonly (string | number)[];
-type SchemaMapper = (schema: JsonSchema, path: Path) => JsonSchema;
-
-/** Keywords whose value is data and contains no schemas. */
-const DATA_KEYWORDS: ReadonlySet<string> = new Set(["const", "default", "dependentRequired", "enum", "examples"]);
-/** Keywords whose value is an object of schemas, under names that the author chose. */
-const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
-  "$defs",
-  "definitions",
-  "dependencies",
-  "dependentSchemas",
-  "patternProperties",
-  "properties",
-]);
-
 /**
  * Rewrites references that ajv resolves wrongly: it ignores anchors at the root, and resolves a dynamic reference to
  * the schema that contains the reference. If no inner schema has its own `$id`, a dynamic reference means the same as a
@@ -282,15 +263,14 @@ const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
  * dialect's keyword for a dynamic reference, if it has one.
  */
 function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): JsonSchema {
-  let innerScopes = 0;
-  mapSchema(schema, (inner, path) => {
-    if (path.length > 0 && typeof inner["$id"] === "string" && !inner["$id"].startsWith("#")) innerScopes += 1;
-    return inner;
-  });
+  const hasScope = ({ $id }: JsonSchema): boolean => typeof $id === "string" && !$id.startsWith("#");
+  const hasInnerScopes = [...schemasWithin(schema)].some(
+    ({ schema: inner, path }) => path.length > 0 && hasScope(inner),
+  );
   const plain = mapSchema(schema, (inner) => {
     const { [dynamic ?? ""]: target, ...rest } = inner;
     if (dynamic === undefined || typeof target !== "string") return inner;
-    if (innerScopes > 0 && target.startsWith("#")) return inner;
+    if (hasInnerScopes && target.startsWith("#")) return inner;
     if (rest["$ref"] === undefined) return { ...rest, $ref: target };
     const others: readonly unknown[] = Array.isArray(rest["allOf"]) ? rest["allOf"] : [];
     return { ...rest, allOf: [...others, { $ref: target }] };
@@ -314,39 +294,11 @@ function withRootAnchors(schema: JsonSchema): JsonSchema {
 }
 
 /** The path of the first match among a schema and the schemas inside it. */
-function findPath(schema: JsonSchema, isMatch: (inner: JsonSchema) => boolean): Path | undefined {
-  let found: Path | undefined;
-  mapSchema(schema, (inner, path) => {
-    if (found === undefined && isMatch(inner)) found = path;
-    return inner;
-  });
-  return found;
+function findPath(schema: JsonSchema, isMatch: (inner: JsonSchema) => boolean): SchemaPath | undefined {
+  for (const { schema: inner, path } of schemasWithin(schema)) if (isMatch(inner)) return path;
+  return undefined;
 }
 
 function countSchemas(schema: JsonSchema): number {
-  let count = 0;
-  mapSchema(schema, (inner) => {
-    count += 1;
-    return inner;
-  });
-  return count;
-}
-
-/** Maps the schemas inside a schema, then the schema itself. */
-function mapSchema(schema: JsonSchema, map: SchemaMapper, path: Path = []): JsonSchema {
-  const mapped = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
-    if (DATA_KEYWORDS.has(keyword)) return [keyword, value];
-    if (!NAMED_KEYWORDS.has(keyword) || !isObject(value)) return [keyword, mapValue(value, map, [...path, keyword])];
-    const named = Object.entries(value).map(([name, inner]): [string, unknown] => [
-      name,
-      mapValue(inner, map, [...path, keyword, name]),
-    ]);
-    return [keyword, Object.fromEntries(named)];
-  });
-  return map(Object.fromEntries(mapped), path);
-}
-
-function mapValue(value: unknown, map: SchemaMapper, path: Path): unknown {
-  if (Array.isArray(value)) return value.map((inner: unknown, index) => mapValue(inner, map, [...path, index]));
-  return isObject(value) ? mapSchema(value, map, path) : value;
+  return [...schemasWithin(schema)].length;
 }

@@ -5,16 +5,23 @@
 
 import { isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { resolvePointer } from "./schema-pointer.ts";
+import { innerSchemas, resolveReference } from "./schema.ts";
 
 /** The most values in a schema, with each reference followed. */
 const MAX_WORK = 10_000;
 
-/** Keywords whose schemas are for the same value. */
-const SAME_VALUE = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
-const SAME_VALUE_BY_NAME = ["dependentSchemas", "dependencies"];
-const ITEMS = ["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"];
-const PROPERTIES = ["additionalProperties", "unevaluatedProperties", "propertyNames"];
+/** The keywords whose schemas are checked, by the part of a value that they are for. */
+const KEYWORDS: ReadonlyMap<string, "value" | "item" | "property"> = new Map([
+  ...["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"].map(
+    (keyword) => [keyword, "value"] as const,
+  ),
+  ...["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"].map(
+    (keyword) => [keyword, "item"] as const,
+  ),
+  ...["additionalProperties", "unevaluatedProperties", "propertyNames", "patternProperties", "properties"].map(
+    (keyword) => [keyword, "property"] as const,
+  ),
+]);
 
 /** A part of a value: any item, any property, or the property of a name (after the colon). */
 type Part = "item" | "property" | `property:${string}`;
@@ -70,27 +77,18 @@ class Visitor {
     if ("$dynamicRef" in value || "$recursiveRef" in value) throw new TooMuchWork();
     this.#visits.set(value, { depth: parts.length, returns: new Set() });
     this.#follow(value["$ref"], parts);
-    for (const keyword of SAME_VALUE) this.#inside(value[keyword], parts);
-    for (const keyword of SAME_VALUE_BY_NAME) this.#byName(value[keyword], () => parts);
-    for (const keyword of ITEMS) this.#inside(value[keyword], [...parts, "item"]);
-    for (const keyword of PROPERTIES) this.#inside(value[keyword], [...parts, "property"]);
-    this.#byName(value["patternProperties"], () => [...parts, "property"]);
-    this.#byName(value["properties"], (name) => [...parts, `property:${name}`]);
+    for (const { keyword, name, schema } of innerSchemas(value)) {
+      const part = KEYWORDS.get(keyword);
+      if (part === undefined) continue;
+      const isNamed = keyword === "properties" && typeof name === "string";
+      this.visit(schema, part === "value" ? parts : [...parts, isNamed ? `property:${name}` : part]);
+    }
     this.#visits.delete(value);
-  }
-
-  #inside(value: unknown, parts: readonly Part[]): void {
-    if (value !== undefined) this.visit(value, parts);
-  }
-
-  #byName(value: unknown, partsOf: (name: string) => readonly Part[]): void {
-    if (!isObject(value)) return;
-    for (const name of Object.keys(value)) this.visit(value[name], partsOf(name));
   }
 
   #follow(reference: unknown, parts: readonly Part[]): void {
     if (reference === undefined) return;
-    const target = typeof reference === "string" ? resolvePointer(this.#root, reference) : undefined;
+    const target = typeof reference === "string" ? resolveReference(this.#root, reference) : undefined;
     if (target === undefined) throw new TooMuchWork();
     this.visit(target, parts);
   }

@@ -23,7 +23,7 @@ export async function loadForServer(): Promise<void> {
     import("../../http/server/legacy-sse.ts"),
     import("../../protocol/client-results.ts"),
     import("../../protocol/compat-documents.ts"),
-    import("../../protocol/headers.ts"),
+    import("../../tools/header-params.ts"),
     import("../../tools/interpreted-schema.ts"),
     import("../../tools/json-schema.ts"),
     import("../../protocol/revisions/index.ts"),

@@ -2,7 +2,7 @@
 // short description. Of a JSON Schema, what it does not know counts as "any", since the server validates.
 
 import { defined } from "../../core/values.ts";
-import { ANY, conjunction, type Shape, shapeOf } from "../../live/schema-shape.ts";
+import { ANY, conjunction, type Shape, shapeOf } from "../../tools/schema-shape.ts";
 import type { Prompt, PromptArgument } from "../../protocol/model/index.ts";
 import { withKey } from "../command.ts";
 import { formatTable, oneLine } from "../terminal/text.ts";

@@ -1,7 +1,7 @@
 // Header parameters of schemas: valid ones, invalid ones, and hostile schemas.
 
 import { describe, expect, it } from "vitest";
-import { headerParams } from "./headers.ts";
+import { headerParams } from "./header-params.ts";
 
 const annotated = (name: unknown, type: unknown = "string"): object => ({ type, "x-mcp-header": name });
 const of = (properties: object): object => ({ type: "object", properties });

@@ -1,9 +1,10 @@
 // Tool arguments that are also sent as headers, so that proxies can route without reading bodies: which arguments a
-// schema marks with `x-mcp-header`, how their values are encoded, and whether headers and arguments agree
-// (specification, basic/transports/streamable-http). Schemas are untrusted, so the work is linear in their size.
+// schema marks with `x-mcp-header`, and whether headers and arguments agree (specification,
+// basic/transports/streamable-http). Schemas are untrusted, so the work is linear in their size.
 
-import { Buffer } from "node:buffer";
 import { isObject } from "../core/values.ts";
+import { decodeHeaderValue, encodeHeaderValue } from "../protocol/header-values.ts";
+import { innerSchemas } from "./schema.ts";
 
 export interface HeaderParam {
   /** The keys that lead to the value, from the arguments down. */
@@ -24,19 +25,6 @@ const KEYWORD = "x-mcp-header";
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 const TYPES: ReadonlySet<unknown> = new Set(["integer", "string", "boolean"]);
-
-/** Keywords whose values are maps of schemas. */
-const MAP_KEYWORDS = new Set([
-  "properties",
-  "patternProperties",
-  "$defs",
-  "definitions",
-  "dependentSchemas",
-  "dependencies",
-]);
-
-/** Keywords whose values are data, even if they look like schemas. */
-const DATA_KEYWORDS = new Set(["const", "default", "enum", "example", "examples"]);
 
 interface SchemaNode {
   readonly schema: object;
@@ -66,7 +54,12 @@ export function headerParams(inputSchema: object): HeaderParams {
       taken.add(found.header);
       params.push(found);
     }
-    for (const next of subschemas(node)) nodes.push(next);
+    for (const { keyword, name, schema } of innerSchemas(node.schema)) {
+      if (typeof schema !== "object" || schema === null) continue;
+      const isNamed = typeof name === "string";
+      const key = isNamed ? name : name === undefined ? keyword : `${keyword}.${name}`;
+      nodes.push({ schema, key, parent: node, isPlain: node.isPlain && isNamed && keyword === "properties" });
+    }
   }
   return { params };
 }
@@ -88,21 +81,6 @@ function pathTo(node: SchemaNode): string[] {
   const path: string[] = [];
   for (let at: SchemaNode = node; at.parent !== undefined; at = at.parent) path.push(at.key);
   return path.toReversed();
-}
-
-function* subschemas(parent: SchemaNode): Iterable<SchemaNode> {
-  for (const [keyword, value] of Object.entries(parent.schema)) {
-    if (DATA_KEYWORDS.has(keyword) || typeof value !== "object" || value === null) continue;
-    if (!MAP_KEYWORDS.has(keyword)) {
-      // An array is visited like a schema, so that its elements are visited too.
-      yield { schema: value as object, key: keyword, parent, isPlain: false };
-      continue;
-    }
-    const isPlain = parent.isPlain && keyword === "properties" && isObject(value);
-    for (const [key, schema] of Object.entries(value as object)) {
-      if (typeof schema === "object" && schema !== null) yield { schema: schema as object, key, parent, isPlain };
-    }
-  }
 }
 
 /** An integer as in JSON, possibly with zeros after a decimal point. */
@@ -156,40 +134,4 @@ function valueAt(args: unknown, path: readonly string[]): unknown {
 function toHeaderString(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   return typeof value === "boolean" || Number.isSafeInteger(value) ? String(value) : undefined;
-}
-
-const PREFIX = "=?base64?";
-const SUFFIX = "?=";
-
-/** Visible ASCII, space and tab. */
-const PLAIN = /^[\t\x20-\x7e]*$/;
-
-// A byte order mark is kept, as in a JSON body.
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-export function encodeHeaderValue(text: string): string {
-  // Receivers trim values, so a string with surrounding spaces must be encoded.
-  if (PLAIN.test(text) && text.trim() === text && !isEncoded(text)) return text;
-  return `${PREFIX}${Buffer.from(text).toString("base64")}${SUFFIX}`;
-}
-
-/** Undefined if the value is malformed. */
-export function decodeHeaderValue(value: string): string | undefined {
-  if (!PLAIN.test(value)) return undefined;
-  if (!isEncoded(value)) return value;
-  // In "=?base64?=", the prefix and the suffix overlap.
-  if (value.length < PREFIX.length + SUFFIX.length) return undefined;
-  const inner = value.slice(PREFIX.length, -SUFFIX.length);
-  const bytes = Buffer.from(inner, "base64");
-  // Buffer ignores invalid characters, missing padding and leftover bits; accept only the canonical form.
-  if (bytes.toString("base64") !== inner) return undefined;
-  try {
-    return UTF8.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
-function isEncoded(value: string): boolean {
-  return value.startsWith(PREFIX) && value.endsWith(SUFFIX);
 }

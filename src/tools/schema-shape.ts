@@ -2,7 +2,7 @@
 // properties, elements, and choices. All schemas that hold at one place are one shape. Patterns are not run.
 
 import { isObject } from "../core/values.ts";
-import { resolvePointer } from "../tools/schema-pointer.ts";
+import { resolveReference } from "./schema.ts";
 
 /** What a schema without choices says. */
 export interface Shape {
@@ -32,7 +32,7 @@ export function conjunction(schema: unknown, root: unknown): readonly Schema[] {
   for (const one of all) {
     if (!isObject(one) || all.size > MAX_CONJUNCTION) continue;
     const { $ref, allOf } = one;
-    if (typeof $ref === "string") all.add(resolvePointer(root, $ref));
+    if (typeof $ref === "string") all.add(resolveReference(root, $ref));
     if (Array.isArray(allOf)) for (const part of allOf) all.add(part);
   }
   return [...all].filter(isObject);

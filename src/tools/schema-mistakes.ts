@@ -1,0 +1,172 @@
+// Finds mistakes in a JSON Schema when it is registered: wrong values of keywords, misspelt keywords, and references
+// that lead nowhere. Otherwise callers would find them, or they would stay unnoticed: an unknown keyword checks nothing.
+
+import { kindOf, nearest } from "../core/options.ts";
+import { isObject } from "../core/values.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
+import { pathText } from "./schema-kind.ts";
+import { innerSchemas, isPattern, resolveReference, type SchemaPath } from "./schema.ts";
+
+type Kind =
+  | "schema"
+  | "schemas"
+  | "schema or schemas"
+  | "named schemas"
+  | "strings"
+  | "string"
+  | "count"
+  | "number"
+  | "boolean"
+  | "array"
+  | "object"
+  | "pattern"
+  | "type"
+  | "any";
+
+/** The keywords of all supported dialects by the kind of their value. */
+const KEYWORD_LIST = [
+  ["schema", "additionalItems additionalProperties contains contentSchema else if not propertyNames then"],
+  ["schema", "unevaluatedItems unevaluatedProperties"],
+  ["schemas", "allOf anyOf oneOf prefixItems"],
+  ["schema or schemas", "items"],
+  ["named schemas", "$defs definitions dependentSchemas patternProperties properties"],
+  ["strings", "required"],
+  ["string", "$anchor $dynamicAnchor $dynamicRef $id $ref $comment"],
+  ["string", "contentEncoding contentMediaType description format title"],
+  ["count", "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"],
+  ["number", "exclusiveMaximum exclusiveMinimum maximum minimum multipleOf"],
+  ["boolean", "deprecated readOnly uniqueItems writeOnly"],
+  ["array", "enum examples"],
+  ["object", "$vocabulary dependentRequired"],
+  ["pattern", "pattern"],
+  ["type", "type"],
+  ["any", "$recursiveAnchor $recursiveRef $schema const default dependencies"],
+] as const;
+
+/** The keywords whose value is of this kind. */
+export type KeywordOf<Of extends Kind = Kind> = Extract<
+  (typeof KEYWORD_LIST)[number],
+  readonly [Of, string]
+>[1] extends infer Names
+  ? Words<Names>
+  : never;
+type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
+
+const KEYWORDS: ReadonlyMap<string, Kind> = new Map(
+  KEYWORD_LIST.flatMap(([kind, names]) => names.split(" ").map((name): [string, Kind] => [name, kind])),
+);
+
+/** Keywords of no dialect that are in use, and look like misspelt ones. */
+const OTHER_LIST = ["example", "id", "nullable", "enumNames", "exclusive", "discriminator", "errorMessage"] as const;
+export type OtherKeyword = (typeof OTHER_LIST)[number];
+const OTHERS: ReadonlySet<string> = new Set(OTHER_LIST);
+
+/** Short keywords are left out, since too many words are near them. */
+const SUGGESTED = [...KEYWORDS.keys()].filter((keyword) => keyword.length >= 4 && keyword !== "then");
+
+const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
+/** The first mistake in a schema, such as "at properties.n.type, ..."; undefined if there is none. */
+export function schemaProblem(schema: JsonSchema): string | undefined {
+  const references: { readonly target: string; readonly path: SchemaPath }[] = [];
+  const anchors = new Set<string>();
+  const seen = new Set<unknown>();
+  const rootHasId = typeof schema["$id"] === "string";
+  let hasInnerIds = false;
+  let problem: string | undefined;
+  const visit = (inner: unknown, path: SchemaPath): void => {
+    // A schema may be shared between places, or contain itself.
+    if (problem !== undefined || typeof inner === "boolean" || seen.has(inner)) return;
+    if (!isObject(inner)) {
+      problem = `${place(path)}it must be a JSON Schema, not ${kindOf(inner)}`;
+      return;
+    }
+    seen.add(inner);
+    const { $id, $ref, $dynamicRef, $anchor, $dynamicAnchor } = inner;
+    for (const target of [$ref, $dynamicRef]) if (typeof target === "string") references.push({ target, path });
+    for (const anchor of [$anchor, $dynamicAnchor]) if (typeof anchor === "string") anchors.add(`#${anchor}`);
+    if (typeof $id === "string") {
+      if ($id.startsWith("#")) anchors.add($id);
+      else hasInnerIds ||= path.length > 0;
+    }
+    for (const [keyword, value] of Object.entries(inner)) {
+      if (value === undefined || problem !== undefined) continue;
+      problem = keywordProblem(keyword, value, [...path, keyword]);
+    }
+    for (const { keyword, name, schema: within } of innerSchemas(inner)) {
+      if (KEYWORDS.get(keyword)?.includes("schema") !== true) continue;
+      if (name !== undefined) visit(within, [...path, keyword, name]);
+      else if (within !== undefined) visit(within, [...path, keyword]);
+    }
+  };
+  visit(schema, []);
+  // Inner ids change what references mean; then they are left to the check of the first value.
+  if (problem !== undefined || hasInnerIds) return problem;
+  for (const { target, path } of references) {
+    if (!target.startsWith("#") && (rootHasId || isMetaSchema(target))) continue;
+    if (!target.startsWith("#") || (!anchors.has(target) && resolveReference(schema, target) === undefined)) {
+      return `${place(path)}it refers to ${target}, which is not in the schema; references are not fetched`;
+    }
+  }
+  return undefined;
+}
+
+function isMetaSchema(target: string): boolean {
+  return /^https?:\/\/json-schema\.org\//.test(target);
+}
+
+function place(path: SchemaPath): string {
+  return path.length === 0 ? "" : `at ${pathText(path)}, `;
+}
+
+function keywordProblem(keyword: string, value: unknown, path: SchemaPath): string | undefined {
+  const kind = KEYWORDS.get(keyword);
+  if (kind === undefined) return misspelling(keyword, path);
+  const wrong = keyword === "patternProperties" && isObject(value) && Object.keys(value).find((key) => !isPattern(key));
+  if (typeof wrong === "string") return `${place(path)}${JSON.stringify(wrong)} is not a valid regular expression`;
+  const expected = expectation(kind, value);
+  return expected === undefined ? undefined : `${place(path)}it must be ${expected}`;
+}
+
+function misspelling(keyword: string, path: SchemaPath): string | undefined {
+  if (OTHERS.has(keyword) || keyword.length < 4 || /^x-/i.test(keyword)) return undefined;
+  const [near] = nearest(keyword, SUGGESTED, keyword.length < 6 ? 1 : 2);
+  return near && `at ${pathText(path)}, it is not a keyword; did you mean \`${near}\`?`;
+}
+
+/** What a value of this kind must be, if the value is something else. */
+function expectation(kind: Kind, value: unknown): string | undefined {
+  switch (kind) {
+    case "type":
+      return typeProblem(value);
+    case "schemas":
+      return Array.isArray(value) && value.length > 0 ? undefined : "a non-empty array of schemas";
+    case "named schemas":
+    case "object":
+      return isObject(value) ? undefined : "an object";
+    case "strings":
+      return Array.isArray(value) && value.every((one) => typeof one === "string") ? undefined : "an array of strings";
+    case "string":
+      return typeof value === "string" ? undefined : "a string";
+    case "count":
+      return Number.isInteger(value) && Number(value) >= 0 ? undefined : "a whole number, 0 or more";
+    case "number":
+      return typeof value === "number" ? undefined : "a number";
+    case "boolean":
+      return typeof value === "boolean" ? undefined : "true or false";
+    case "array":
+      return Array.isArray(value) ? undefined : "an array";
+    case "pattern":
+      return isPattern(value) ? undefined : "a regular expression as a string";
+    default:
+      return undefined;
+  }
+}
+
+function typeProblem(value: unknown): string | undefined {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const wrong = names.find((name) => !TYPES.includes(name as string));
+  if (wrong === undefined && names.length > 0) return undefined;
+  const [near] = typeof wrong === "string" ? nearest(wrong, TYPES) : [];
+  return near === undefined ? `one of ${TYPES.join(", ")}` : `a type; did you mean "${near}"?`;
+}
