@@ -28,6 +28,7 @@ export const ISOLATED = [
   "src/client/subscriptions.test.ts",
   "src/config/live.test.ts",
   "src/core/backoff.test.ts",
+  "src/core/expiring-map.test.ts",
   "src/dialogue/calls/task-watch.test.ts",
   "src/dialogue/session/client-tasks.test.ts",
   "src/dialogue/session/server-task.test.ts",

@@ -4,7 +4,8 @@
 // the list of one caller is used for another. What transforms make of a list is kept here too, so that it is made once.
 
 import { abortable } from "../core/async.ts";
-import { BoundedMap, isSameArray } from "../core/collections.ts";
+import { isSameArray } from "../core/collections.ts";
+import { ExpiringMap } from "../core/expiring-map.ts";
 import type { Caller, Context, Handler, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { LISTS, type ListKind } from "../protocol/lists.ts";
@@ -79,7 +80,7 @@ export class Catalogue {
   readonly #pages = new WeakMap<object, TransformedPage>();
   /** The names inside of a transform by those outside, by the list that was searched. */
   readonly #searched = new WeakMap<object, { readonly version: number; readonly names: ReadonlyMap<string, string> }>();
-  #views = new BoundedMap<string, CatalogueView>(MAX_VIEWS);
+  #views = new ExpiringMap<string, CatalogueView>({ maxEntries: MAX_VIEWS });
   /** How many items were learned, and how many names were followed, since all were forgotten. */
   #learned = 0;
   #followed = 0;
@@ -202,7 +203,7 @@ export class Catalogue {
     this.version += 1;
     this.#learned = 0;
     this.#followed = 0;
-    this.#views = new BoundedMap(MAX_VIEWS);
+    this.#views = new ExpiringMap({ maxEntries: MAX_VIEWS });
   }
 
   /** Never a part of a list: an item that a transform decides about by its definition would be hidden then. */

@@ -2,7 +2,7 @@
 // with describe-tools, and call as many as they like from the code of one run-code. What a caller finds and calls is what
 // its own list has, and each call passes through the gateway as the caller's own. One run is in code-run.ts.
 
-import { BoundedMap } from "../core/collections.ts";
+import { ExpiringMap } from "../core/expiring-map.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Context,
@@ -165,8 +165,8 @@ class CodeModeState {
   readonly #create: () => Promise<Language>;
   readonly #options: CodeModeOptions;
   /** The tasks of our runs, by id. */
-  readonly #tasks = new BoundedMap<string, true>(MAX_TASKS);
-  readonly #catalogues = new BoundedMap<string, ToolCatalogue>(MAX_CATALOGUES);
+  readonly #tasks = new ExpiringMap<string, true>({ maxEntries: MAX_TASKS });
+  readonly #catalogues = new ExpiringMap<string, ToolCatalogue>({ maxEntries: MAX_CATALOGUES });
   #runner: Promise<CodeRunner> | undefined;
   #closing: Promise<void> | undefined;
 

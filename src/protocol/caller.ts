@@ -2,7 +2,7 @@
 // from the client's info and capabilities is derived here, once: for each session, and for stateless requests once for
 // each combination of info and capabilities.
 
-import { BoundedMap } from "../core/collections.ts";
+import { ExpiringMap } from "../core/expiring-map.ts";
 import type { Caller, CallerIdentity } from "../core/handler.ts";
 import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
@@ -33,7 +33,7 @@ const MAX_CACHED = 1_000;
 /** Longer capabilities are not cached. A longer fingerprint is replaced with a digest, as it is part of many keys. */
 const MAX_LENGTH = 1_000;
 
-const statelessCallers = new BoundedMap<string, StatelessClient>(MAX_CACHED);
+const statelessCallers = new ExpiringMap<string, StatelessClient>({ maxEntries: MAX_CACHED });
 /** The client of the last request. The next request is often its own, and comparing is faster than encoding. */
 let last: StatelessClient | undefined;
 

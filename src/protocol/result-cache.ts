@@ -2,6 +2,7 @@
 // results that are still on their way are then not cached. The client caches what servers allow (`slot`); the
 // middleware `cache` has rules of its own.
 
+import { ExpiringMap } from "../core/expiring-map.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import { CACHEABLE } from "./lists.ts";
 
@@ -42,8 +43,6 @@ interface Entry {
   readonly method: string;
   readonly uri: unknown;
   readonly result: Result;
-  readonly expires: number;
-  readonly bytes: number;
 }
 
 /** The methods whose results a notification invalidates. */
@@ -55,19 +54,14 @@ const INVALIDATED: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 export class Cache {
-  /** Least recently used first. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries: ExpiringMap<string, Entry>;
   /** For each method, how often its results were invalidated. */
   readonly #changes = new Map<string, number>();
-  readonly #now: () => number;
-  readonly #maxEntries: number;
   readonly #maxBytes: number;
-  #bytes = 0;
 
-  constructor(options: CacheOptions = {}) {
-    this.#now = options.now ?? (() => performance.now());
-    this.#maxEntries = options.maxEntries ?? 500;
-    this.#maxBytes = options.maxBytes ?? Infinity;
+  constructor({ now, maxEntries = 500, maxBytes = Infinity }: CacheOptions = {}) {
+    this.#entries = new ExpiringMap({ now, maxEntries, maxSize: maxBytes });
+    this.#maxBytes = maxBytes;
   }
 
   get size(): number {
@@ -98,24 +92,13 @@ export class Cache {
 
   get(key: string): CachedResult | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    this.#delete(key, entry);
-    const leftMs = entry.expires - this.#now();
-    if (leftMs <= 0) return undefined;
-    this.#add(key, entry);
-    return { result: entry.result, leftMs };
+    return entry === undefined ? undefined : { result: entry.result, leftMs: this.#entries.leftMs(key) };
   }
 
   /** Caches a result, unless it is too large or results of its method were invalidated meanwhile. */
   put(key: string, { method, params }: Request, { result, ttlMs, changes, bytes = 0 }: NewEntry): void {
     if (!(ttlMs > 0) || bytes > this.#maxBytes || this.changesOf(method) !== changes) return;
-    const before = this.#entries.get(key);
-    if (before !== undefined) this.#delete(key, before);
-    this.#add(key, { method, uri: params["uri"], result, expires: this.#now() + ttlMs, bytes });
-    for (const [oldest, entry] of this.#entries) {
-      if (this.#entries.size <= this.#maxEntries && this.#bytes <= this.#maxBytes) break;
-      this.#delete(oldest, entry);
-    }
+    this.#entries.set(key, { method, uri: params["uri"], result }, ttlMs, bytes);
   }
 
   /** Drops the results that a change notification concerns. */
@@ -124,30 +107,21 @@ export class Cache {
     if (methods === undefined) return;
     for (const invalidated of methods) this.#changes.set(invalidated, (this.#changes.get(invalidated) ?? 0) + 1);
     const uri = params?.["uri"];
-    for (const [key, entry] of this.#entries) {
-      if (methods.includes(entry.method) && concerns(entry.uri, uri)) this.#delete(key, entry);
-    }
+    this.#deleteWhere((entry) => methods.includes(entry.method) && concerns(entry.uri, uri));
   }
 
   /** Drops all results of a method. */
   forget(method: string): void {
     this.#changes.set(method, (this.#changes.get(method) ?? 0) + 1);
-    for (const [key, entry] of this.#entries) if (entry.method === method) this.#delete(key, entry);
+    this.#deleteWhere((entry) => entry.method === method);
   }
 
   clear(): void {
     this.#entries.clear();
-    this.#bytes = 0;
   }
 
-  #add(key: string, entry: Entry): void {
-    this.#entries.set(key, entry);
-    this.#bytes += entry.bytes;
-  }
-
-  #delete(key: string, entry: Entry): void {
-    this.#entries.delete(key);
-    this.#bytes -= entry.bytes;
+  #deleteWhere(isStale: (entry: Entry) => boolean): void {
+    for (const [key, entry] of this.#entries.entries()) if (isStale(entry)) this.#entries.delete(key);
   }
 }
 

@@ -3,7 +3,7 @@
 
 import type MiniSearch from "minisearch";
 import type { SearchOptions } from "minisearch";
-import { BoundedMap } from "../core/collections.ts";
+import { ExpiringMap } from "../core/expiring-map.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
@@ -58,7 +58,7 @@ const DEPRECATED_WEIGHT = 0.3;
 const DEPRECATED = /^[^]{0,200}\bdeprecated\b/i;
 
 export class ToolIndex {
-  static readonly #known = new BoundedMap<string, Promise<ToolIndex>>(MAX_INDEXES);
+  static readonly #known = new ExpiringMap<string, Promise<ToolIndex>>({ maxEntries: MAX_INDEXES });
   readonly #tools: readonly ListedTool[];
   readonly #search: MiniSearch<Document>;
   /** The stems of all words in the index. */

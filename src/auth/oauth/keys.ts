@@ -4,7 +4,7 @@
 import { base64url, importJWK, SignJWT } from "jose";
 import type { JWK } from "jose";
 import * as oauth from "oauth4webapi";
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { defined } from "../../core/values.ts";
 import { unauthorized } from "./errors.ts";
 import type { PrivateKeySource } from "./types.ts";
@@ -27,7 +27,7 @@ export class DPoPKey {
   readonly #keys: oauth.CryptoKeyPair;
   readonly #public: PublicJwk;
   /** Nonces of MCP servers, by origin. */
-  readonly #nonces = new BoundedMap<string, string>(MAX_NONCES);
+  readonly #nonces = new ExpiringMap<string, string>({ maxEntries: MAX_NONCES });
 
   private constructor(keys: oauth.CryptoKeyPair, publicJwk: PublicJwk) {
     this.#keys = keys;

@@ -2,7 +2,7 @@
 // for a while. Then one call may pass: if it is answered, all may pass again. There are no timers: the next call looks
 // at the clock.
 
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { boolean, choice, count, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
@@ -42,7 +42,7 @@ export const breaker: DefinedMiddleware<[options?: BreakerOptions]> = define({
 
 function createBreaker({ failures: maxFailures, openMs, by, toolErrors }: ValuesOf<typeof OPTIONS>): Middleware {
   /** Only of what has failed. */
-  const circuits = new BoundedMap<string, Circuit>(MAX_CIRCUITS);
+  const circuits = new ExpiringMap<string, Circuit>({ maxEntries: MAX_CIRCUITS });
   const byTool = by === "tool";
   const end = (outcome: Outcome, keys: readonly string[], tested: readonly Circuit[]): void => {
     if (outcome === "worked") {

@@ -3,6 +3,7 @@
 // they claim about themselves. All callers without an identity share a bucket.
 
 import type { Middleware } from "../../core/handler.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { choice, count, ms, required, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
@@ -22,13 +23,6 @@ export type RateLimitOptions = OptionsOf<typeof OPTIONS>;
 const NAME = "rate-limit";
 const PERIODS = { second: 1_000, minute: 60_000, hour: 3_600_000 } as const;
 const MAX_CALLERS = 10_000;
-
-interface Bucket {
-  /** Calls left. */
-  level: number;
-  /** When `level` was updated. */
-  at: number;
-}
 
 /**
  * Limits how many calls pass in a period. A call over the limit is refused at once, with the time to wait.
@@ -61,20 +55,27 @@ function createRateLimit(options: ValuesOf<typeof OPTIONS>, { error }: Definitio
   };
 }
 
-/** Tolerates rounding errors, so that a call that is due now is not refused. */
-const ROUNDING = 1e-6;
+/** In milliseconds. Tolerates rounding errors, so that a call that is due now is not refused. */
+const ROUNDING = 1e-3;
+
+interface Bucket {
+  /** When it has all its calls again, if none is taken. */
+  fullAt: number;
+}
 
 export class Buckets {
-  readonly #calls: number;
   readonly #perMs: number;
-  /** Least recently used first. */
-  readonly #buckets = new Map<string, Bucket>();
-  /** The most recently used. */
-  #last: Bucket | undefined;
+  readonly #msPerCall: number;
+  readonly #now: () => number;
+  readonly #buckets: ExpiringMap<string, Bucket>;
 
-  constructor(calls: number, perMs: number) {
-    this.#calls = calls;
+  constructor(calls: number, perMs: number, now = (): number => performance.now()) {
     this.#perMs = perMs;
+    this.#msPerCall = perMs / calls;
+    this.#now = now;
+    // A full bucket is the same as none.
+    const onExpired = ({ fullAt }: Bucket): number | void => (fullAt > now() ? fullAt - now() : undefined);
+    this.#buckets = new ExpiringMap({ maxEntries: MAX_CALLERS, ttlMs: perMs, onExpired, now });
   }
 
   get size(): number {
@@ -82,32 +83,14 @@ export class Buckets {
   }
 
   /** Takes one call from the bucket and returns 0, or returns the milliseconds until the bucket has one. */
-  take(key: string, now: number = performance.now()): number {
-    const known = this.#buckets.get(key);
-    const level = known === undefined ? this.#calls : this.#levelOf(known, now);
-    if (level < 1 - ROUNDING) return Math.max(1, Math.ceil(((1 - level) * this.#perMs) / this.#calls - ROUNDING));
-    const left = Math.max(0, level - 1);
-    if (known !== undefined && known === this.#last) {
-      known.level = left;
-      known.at = now;
-      return 0;
-    }
-    this.#buckets.delete(key);
-    this.#last = { level: left, at: now };
-    this.#buckets.set(key, this.#last);
-    if (this.#buckets.size > MAX_CALLERS) this.#evict(now);
+  take(key: string): number {
+    const bucket = this.#buckets.get(key);
+    const now = this.#now();
+    const fullAt = Math.max(bucket?.fullAt ?? 0, now) + this.#msPerCall;
+    const waitMs = fullAt - now - this.#perMs;
+    if (waitMs > ROUNDING) return Math.max(1, Math.ceil(waitMs - ROUNDING));
+    if (bucket === undefined) this.#buckets.set(key, { fullAt }, fullAt - now);
+    else bucket.fullAt = fullAt;
     return 0;
-  }
-
-  #levelOf({ level, at }: Bucket, now: number): number {
-    return Math.min(this.#calls, level + ((now - at) * this.#calls) / this.#perMs);
-  }
-
-  /** Drops the least recently used bucket, and the next ones while they are full: a full bucket is the same as none. */
-  #evict(now: number): void {
-    for (const [key, bucket] of this.#buckets) {
-      if (this.#buckets.size <= MAX_CALLERS && this.#levelOf(bucket, now) < this.#calls) return;
-      this.#buckets.delete(key);
-    }
   }
 }

@@ -2,7 +2,7 @@
 // caller is read when a tool is unknown. A schema is compiled once, as long as it stays the same. Regular expressions in
 // schemas are not checked, since those of an upstream could keep the gateway busy for minutes.
 
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
@@ -53,7 +53,7 @@ export const validate: DefinedMiddleware<[options?: ValidateOptions]> = define({
 
 function createValidate({ arguments: checksArguments, results }: ValuesOf<typeof OPTIONS>): ActingMiddleware {
   const checks = new SchemaChecks();
-  const tasks = new BoundedMap<string, Tool>(MAX_TASKS);
+  const tasks = new ExpiringMap<string, Tool>({ maxEntries: MAX_TASKS });
   const checkResult = async ({ name, outputSchema }: Tool, result: Result): Promise<void> => {
     const { structuredContent, isError, resultType = "complete" } = result;
     if (isError === true || resultType !== "complete") return;
@@ -117,7 +117,7 @@ type Issues = readonly string[] | undefined;
 /** Checks by schema. Lists are read again and again, so a schema is recognized by its content. */
 class SchemaChecks {
   readonly #bySchema = new WeakMap<object, SchemaCheck>();
-  readonly #byContent = new BoundedMap<string, SchemaCheck>(MAX_SCHEMAS);
+  readonly #byContent = new ExpiringMap<string, SchemaCheck>({ maxEntries: MAX_SCHEMAS });
 
   /** Without a promise if the value is valid, and the schema was used before. */
   issues(schema: JsonSchema, value: unknown, side: "input" | "output", tool: string): Issues | Promise<Issues> {
@@ -151,7 +151,7 @@ class SchemaChecks {
   }
 }
 
-const warned = new BoundedMap<string, true>(MAX_SCHEMAS);
+const warned = new ExpiringMap<string, true>({ maxEntries: MAX_SCHEMAS });
 
 function warnOnce(message: string): void {
   if (warned.get(message) !== undefined) return;

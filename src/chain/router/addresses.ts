@@ -3,7 +3,7 @@
 // An unlisted URI comes from a result (a link or an embedded resource), a template or a subscription. It gets a label
 // if it could also belong to another upstream. Otherwise it is shown unchanged, and the router remembers its upstream.
 
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Params, Result } from "../../core/handler.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";
 import { tryParseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
@@ -24,13 +24,13 @@ export interface AddressRoutes {
 }
 
 /** False for a template that cannot be parsed. */
-const parsedTemplates = new BoundedMap<string, UriTemplate | false>(MAX_TEMPLATES);
+const parsedTemplates = new ExpiringMap<string, UriTemplate | false>({ maxEntries: MAX_TEMPLATES });
 
 export class Addresses {
   readonly #upstreams: readonly RoutedUpstream[];
   readonly #resources: NameIndex;
   readonly #templates: NameIndex;
-  readonly #routes = new BoundedMap<string, Route>(MAX_ROUTES);
+  readonly #routes = new ExpiringMap<string, Route>({ maxEntries: MAX_ROUTES });
 
   constructor(upstreams: readonly RoutedUpstream[], resources: NameIndex, templates: NameIndex) {
     this.#upstreams = upstreams;

@@ -3,7 +3,8 @@
 // Names of tools and prompts that model APIs refuse are shown in a valid form. Every shown name belongs to exactly one
 // item of one upstream, and a name that was shown before (shown-names.ts) stays with its item.
 
-import { BoundedMap, isSameArray } from "../../core/collections.ts";
+import { isSameArray } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { callListener } from "../../core/listeners.ts";
 import type { Handler } from "../../core/handler.ts";
 import { checksum } from "../../protocol/lists.ts";
@@ -205,9 +206,9 @@ export class NameIndex {
   #edits = startVersion();
   /** Whose names were shown last. */
   #shownTable: NameTable | undefined;
-  #kept: { readonly version: number; readonly values: BoundedMap<string, unknown> } = {
+  #kept: { readonly version: number; readonly values: ExpiringMap<string, unknown> } = {
     version: -1,
-    values: new BoundedMap(MAX_KEPT),
+    values: new ExpiringMap({ maxEntries: MAX_KEPT }),
   };
   readonly #problems = new Map<number, string>();
   #table: NameTable | undefined;
@@ -346,7 +347,8 @@ export class NameIndex {
 
   /** A value that is made of the lists as they are now, and again only when they have changed. */
   kept<Value>(key: string, make: () => Value): Value {
-    if (this.#kept.version !== this.version) this.#kept = { version: this.version, values: new BoundedMap(MAX_KEPT) };
+    if (this.#kept.version !== this.version)
+      this.#kept = { version: this.version, values: new ExpiringMap({ maxEntries: MAX_KEPT }) };
     const { values } = this.#kept;
     const known = values.get(key) as Value | undefined;
     if (known !== undefined) return known;

@@ -3,7 +3,7 @@
 
 import { ownInfo } from "../../client/connect.ts";
 import { within } from "../../core/async.ts";
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
@@ -56,12 +56,12 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     return { index, name, label, names: own.get(name)?.names ?? options.names ?? "when-needed", handler, isUp };
   });
   // Callers of one principal share a view, whatever their styles and capabilities.
-  const all = new BoundedMap<string | undefined, View>(MAX_VIEWS);
+  const all = new ExpiringMap<string | undefined, View>({ maxEntries: MAX_VIEWS });
   /** The views of callers that see only a part, by the key of the part. */
-  const parts = new Map<string, BoundedMap<string | undefined, View>>();
+  const parts = new Map<string, ExpiringMap<string | undefined, View>>();
   const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
   const viewOf = ({ principal }: Caller, part: GatewayPart | undefined): View => {
-    const views = part === undefined ? all : (parts.get(part.key) ?? new BoundedMap(MAX_VIEWS));
+    const views = part === undefined ? all : (parts.get(part.key) ?? new ExpiringMap({ maxEntries: MAX_VIEWS }));
     if (part !== undefined) parts.set(part.key, views);
     let view = views.get(principal);
     if (view === undefined) {

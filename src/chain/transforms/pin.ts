@@ -4,7 +4,7 @@
 // reads after people have trusted them.
 
 import { callListener } from "../../core/listeners.ts";
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { choice, documented, func, string, type OptionsOf } from "../../core/fields.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -116,10 +116,10 @@ class Pinner {
   /** By their definitions as they were listed. */
   readonly #items = new WeakMap<Fields, PinnedItem>();
   /** When a list was last compared for an unknown name, by view. */
-  readonly #missed = new BoundedMap<string, number>(MAX_VIEWS);
-  readonly #reported = new BoundedMap<string, true>(MAX_REPORTED);
+  readonly #missed = new ExpiringMap<string, number>({ maxEntries: MAX_VIEWS });
+  readonly #reported = new ExpiringMap<string, true>({ maxEntries: MAX_REPORTED });
   /** When the operator is warned again of a problem with the file. */
-  readonly #warned = new BoundedMap<string, number>(10);
+  readonly #warned = new ExpiringMap<string, number>({ maxEntries: 10 });
 
   constructor(options: PinOptions, { folder, upstream, isShared = false }: DefinitionPlace) {
     this.#approvesFirst = options.first !== "hold";

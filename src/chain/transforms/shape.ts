@@ -4,8 +4,8 @@
 // Results are kept in memory, within limits; none is listed, and their ids cannot be guessed.
 
 import { randomBytes } from "node:crypto";
-import { unref } from "../../core/async.ts";
 import { copyContext } from "../../core/cancel.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { firstChars, lastChars } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
@@ -332,20 +332,16 @@ interface KeptResult {
   readonly text: string;
   readonly mimeType: string;
   readonly bytes: number;
-  /** Forgets it. */
-  readonly timer: NodeJS.Timeout;
 }
 
 /** Whole results by id, the oldest first. */
 class KeptResults {
-  readonly #keepMs: number;
   readonly #keepBytes: number;
-  readonly #results = new Map<string, KeptResult>();
-  #bytes = 0;
+  readonly #results: ExpiringMap<string, KeptResult>;
 
   constructor(keepMs: number, keepBytes: number) {
-    this.#keepMs = keepMs;
     this.#keepBytes = keepBytes;
+    this.#results = new ExpiringMap({ ttlMs: keepMs });
   }
 
   /** Returns its id; undefined if the result is too long to be kept, beside those of other callers. */
@@ -354,10 +350,10 @@ class KeptResults {
     const bytes = 2 * text.length;
     if (bytes > this.#keepBytes) return undefined;
     const id = randomBytes(16).toString("base64url");
-    const timer = unref(setTimeout(() => this.#delete(id), this.#keepMs));
-    this.#results.set(id, { owner: ownerOf(caller), text, mimeType, bytes, timer });
-    this.#bytes += bytes;
-    while (this.#bytes > this.#keepBytes || this.#results.size > MAX_KEPT) this.#delete(this.#oldestOfGreediest());
+    this.#results.set(id, { owner: ownerOf(caller), text, mimeType, bytes }, undefined, bytes);
+    while (this.#results.totalSize > this.#keepBytes || this.#results.size > MAX_KEPT) {
+      this.#results.delete(this.#oldestOfGreediest());
+    }
     return this.#results.has(id) ? id : undefined;
   }
 
@@ -384,7 +380,7 @@ class KeptResults {
   }
 
   clear(): void {
-    for (const id of this.#results.keys()) this.#delete(id);
+    this.#results.clear();
   }
 
   /** Of the caller whose results have the most bytes. */
@@ -392,14 +388,7 @@ class KeptResults {
     const sums = new Map<string, number>();
     for (const { owner, bytes } of this.#results.values()) sums.set(owner, (sums.get(owner) ?? 0) + bytes);
     const [greediest] = [...sums].toSorted(([, one], [, other]) => other - one)[0] ?? [];
-    return [...this.#results].find(([, { owner }]) => owner === greediest)?.[0] ?? "";
-  }
-
-  #delete(id: string): void {
-    const { bytes = 0, timer } = this.#results.get(id) ?? {};
-    clearTimeout(timer);
-    this.#bytes -= bytes;
-    this.#results.delete(id);
+    return this.#results.entries().find(([, { owner }]) => owner === greediest)?.[0] ?? "";
   }
 }
 

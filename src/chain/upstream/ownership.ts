@@ -2,7 +2,7 @@
 // upstream cannot check this, since all our callers are one client to it. Any other principal gets the same error as for a
 // value that does not exist. Two principals may be given the same value, since each may have a process of its own.
 
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { isObject } from "../../core/values.ts";
@@ -15,7 +15,7 @@ const MAX_OWNERS = 1_000;
 
 export class Ownership {
   /** The principals (empty for callers without one) by the digest of what they were given. */
-  readonly #owners = new BoundedMap<string, Set<string>>(MAX_OWNED);
+  readonly #owners = new ExpiringMap<string, Set<string>>({ maxEntries: MAX_OWNED });
 
   /** Records what the result gives to the caller. */
   record({ method }: Request, { resultType, taskId, requestState }: Result, { principal = "" }: Caller): void {

@@ -3,7 +3,7 @@
 // the number of sessions.
 
 import { forwardAbort, ignoreRejection, Semaphore, unref } from "../../core/async.ts";
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { shareOfOne } from "../../core/budgets.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
@@ -53,7 +53,7 @@ export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
   readonly #sessions = new Map<string, PooledSession>();
   /** By principal. */
-  readonly #stores = new BoundedMap<string | undefined, ListsStore>(MAX_STORES);
+  readonly #stores = new ExpiringMap<string | undefined, ListsStore>({ maxEntries: MAX_STORES });
   /** Sessions for one request each, also those that are closing. */
   readonly #perRequest = new Set<UpstreamSession>();
   readonly #slots: Semaphore;

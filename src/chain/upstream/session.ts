@@ -5,6 +5,7 @@
 
 import { backoffMs } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
@@ -101,7 +102,7 @@ export class UpstreamSession implements ListsOwner {
   readonly #strayRequests = new StrayRequests();
   readonly #subscriptions = new Set<Subscription>();
   /** Ids of the tasks that this session created, oldest first. */
-  readonly #taskIds = new Set<unknown>();
+  readonly #taskIds = new ExpiringMap<unknown, true>({ maxEntries: MAX_TASKS });
   readonly #lists: ListsKeeper | undefined;
   #client: Caller | "several" | undefined;
   /** Vendors' notifications that came before the first client with a session subscribed; undefined after that. */
@@ -322,8 +323,7 @@ export class UpstreamSession implements ListsOwner {
   }
 
   #rememberTask({ taskId, ttlMs }: Result): void {
-    if (this.#taskIds.size >= MAX_TASKS) for (const oldest of this.#taskIds) if (this.#taskIds.delete(oldest)) break;
-    this.#taskIds.add(taskId);
+    this.#taskIds.set(taskId, true);
     const ms = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, TASK_MS) : TASK_MS;
     this.#neededUntil = Math.max(this.#neededUntil, performance.now() + ms);
   }

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { unref } from "../../core/async.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, replaceBy } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
@@ -238,16 +239,15 @@ export class ListsKeeper {
   }
 }
 
-/** The stores of all upstreams whose lists are in memory, least recently used first. */
-const inMemory = new Set<ListsStore>();
-/** In characters of JSON. Above this, the least recently used lists are only kept in their files. */
-const MAX_IN_MEMORY = 64 * 1024 * 1024;
+/** The lists of all upstreams that are in memory. */
+const inMemory = new ExpiringMap<ListsStore, StoredLists>({
+  /** In characters of JSON. Above this, the least recently used lists are only kept in their files. */
+  maxSize: 64 * 1024 * 1024,
+});
 
 /** What is known of an upstream for one principal: in memory, and in a file that outlives the process. */
 export class ListsStore {
   readonly #file: ListsFile;
-  #stored: StoredLists | undefined;
-  #length = 0;
   #asks = false;
   #reading: Promise<StoredLists | undefined> | undefined;
   #isRead = false;
@@ -268,16 +268,14 @@ export class ListsStore {
 
   /** Undefined if nothing is known, or the lists are too long to be kept. */
   async known(): Promise<StoredLists | undefined> {
-    if (this.#stored === undefined) return (this.#reading ??= this.#read());
-    inMemory.delete(this);
-    inMemory.add(this);
-    return this.#stored;
+    return inMemory.get(this) ?? (this.#reading ??= this.#read());
   }
 
   async set(stored: StoredLists | undefined): Promise<void> {
     this.#reading = stored === undefined ? Promise.resolve(undefined) : undefined;
     this.#keep(stored === undefined || !this.#asks ? stored : { ...stored, asks: true });
-    await (this.#stored === undefined ? this.#file.delete() : this.#file.write(this.#stored));
+    const kept = inMemory.get(this);
+    await (kept === undefined ? this.#file.delete() : this.#file.write(kept));
   }
 
   /** Records that the upstream asks. */
@@ -292,7 +290,8 @@ export class ListsStore {
     const read = await this.#file.read();
     this.#isRead = true;
     this.#reading = undefined;
-    if (this.#stored !== undefined) return this.#stored;
+    const known = inMemory.get(this);
+    if (known !== undefined) return known;
     this.#asks ||= read?.asks === true;
     this.#keep(read);
     // A file that does not exist is not read again.
@@ -301,18 +300,8 @@ export class ListsStore {
   }
 
   #keep(stored: StoredLists | undefined): void {
-    this.#stored = deepFreeze(stored);
-    this.#length = stored === undefined ? 0 : jsonLength(stored);
-    inMemory.delete(this);
-    if (stored !== undefined) inMemory.add(this);
-    let total = 0;
-    for (const store of inMemory) total += store.#length;
-    for (const oldest of inMemory) {
-      if (total <= MAX_IN_MEMORY) break;
-      total -= oldest.#length;
-      oldest.#stored = undefined;
-      inMemory.delete(oldest);
-    }
+    if (stored === undefined) inMemory.delete(this);
+    else inMemory.set(this, deepFreeze(stored), undefined, jsonLength(stored));
   }
 }
 

@@ -6,7 +6,7 @@ import type { AskOptions, Caller, Params, Request, Result } from "../../core/han
 import { errorMessage } from "../../core/values.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -101,8 +101,8 @@ export class CallAttribution {
   /** By the caller's key: calls in flight, and when the last one ended. */
   readonly #seen = new Map<string, { open: number; ended: number; isGone: boolean }>();
 
-  /** When a call was last given up without an answer, by the caller's key. The server may go on with such a call. */
-  readonly #abandoned = new BoundedMap<string, number>(MAX_TRACKED);
+  /** The keys of callers that gave up a call without an answer. The server may go on with such a call. */
+  readonly #abandoned = new ExpiringMap<string, true>({ maxEntries: MAX_TRACKED, ttlMs: LINGER_MS });
 
   /** Tracks a call; returns a function to call when it has ended, with or without an answer. */
   begin({ key }: Caller): (isAnswered?: boolean) => void {
@@ -114,7 +114,7 @@ export class CallAttribution {
     return (isAnswered = false) => {
       seen.open -= 1;
       seen.ended = performance.now();
-      if (!isAnswered) this.#abandoned.set(key, seen.ended);
+      if (!isAnswered) this.#abandoned.set(key, true);
       if (seen.open === 0 && seen.isGone) this.#seen.delete(key);
     };
   }
@@ -129,8 +129,7 @@ export class CallAttribution {
 
   /** Whether a request that arrives while only this client has calls in flight cannot be for another client. */
   isOnlyOne(key: string): boolean {
-    const since = performance.now() - LINGER_MS;
-    return this.#abandoned.every((at, other) => other === key || at < since);
+    return this.#abandoned.keys().every((abandoned) => abandoned === key);
   }
 
   /** Whether all current and recent calls are from one client. */

@@ -14,7 +14,7 @@ import {
   type Result,
 } from "../../core/handler.ts";
 import { attempt, ignoreRejection, within } from "../../core/async.ts";
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { isId, type NotificationMessage, type RequestMessage, idKey, type Message } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { INVALID_PARAMS, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
@@ -53,7 +53,7 @@ export class SessionBack implements PeerListener {
   #openRequests = 0;
   readonly #attribution = new CallAttribution();
   /** Which client was asked to visit a URL, by the server's elicitation id. */
-  readonly #urlElicitations = new BoundedMap<unknown, Caller>(MAX_URL_ELICITATIONS);
+  readonly #urlElicitations = new ExpiringMap<unknown, Caller>({ maxEntries: MAX_URL_ELICITATIONS });
   #terms: SessionTerms;
   #level: LogLevel | undefined;
   /** Pending while the level is being set. */

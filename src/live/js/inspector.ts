@@ -10,7 +10,7 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "n
 // Only to get the function `gc`, which a context has if it was created while the flag was set.
 // oxlint-disable-next-line no-restricted-imports
 import { runInNewContext } from "node:vm";
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 
 type RemoteObject = Runtime.RemoteObject;
 
@@ -38,7 +38,7 @@ let exchangeId = "";
 /** Each evaluation is a script. */
 const MAX_URLS = 10_000;
 /** The URLs of scripts by their ids, while the debugger is on. */
-const urls = new BoundedMap<string, string>(MAX_URLS);
+const urls = new ExpiringMap<string, string>({ maxEntries: MAX_URLS });
 let session: Session | undefined;
 let isDebugging = false;
 

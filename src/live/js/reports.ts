@@ -1,6 +1,6 @@
 // What the controller tells the host: errors as conditions, and the texts of the JavaScript tools.
 
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Condition, Frame, GuestText } from "../runtime.ts";
 import type { SourceInfo, VariableList } from "./globals.ts";
 import type { HeapProfile } from "./inspector.ts";
@@ -31,7 +31,7 @@ type CellColumns = Pick<Parsed, "typedColumn"> & { readonly shifts: readonly Shi
 export class ConditionBuilder {
   /** The URL of the folder with the guest's own files. */
   readonly #guestFolder: string;
-  readonly #cells = new BoundedMap<string, CellColumns>(MAX_CELLS);
+  readonly #cells = new ExpiringMap<string, CellColumns>({ maxEntries: MAX_CELLS });
 
   constructor(guestFolder: string) {
     this.#guestFolder = guestFolder;
