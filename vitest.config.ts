@@ -29,7 +29,6 @@ export const ISOLATED = [
   "src/config/live.test.ts",
   "src/core/backoff.test.ts",
   "src/core/expiring-map.test.ts",
-  "src/dialogue/calls/task-watch.test.ts",
   "src/dialogue/session/client-tasks.test.ts",
   "src/dialogue/session/server-task.test.ts",
   "src/dialogue/stateless/parked-calls.test.ts",
@@ -40,6 +39,7 @@ export const ISOLATED = [
   "src/live/js/main-thread.test.ts",
   "src/live/smalltalk/amber-guest.test.ts",
   "src/server/task-limits.test.ts",
+  "src/tasks/watch.test.ts",
 ];
 
 const config: ViteUserConfig = {

@@ -104,7 +104,7 @@ export class Calls {
       const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
       const timer = abortAfter(abort, limit, timedOut(request.method, limit));
       // Loaded on first use, since most servers have no tasks.
-      const { completeTask } = await import("../dialogue/calls/task-completion.ts");
+      const { completeTask } = await import("../tasks/completion.ts");
       const task = completeTask(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
       return resultOfTask(await task);
     });
@@ -194,7 +194,7 @@ function timedOut(method: string, maxMs: number | undefined): () => ConnectionEr
 
 /** Returns the result of a finished task. Throws the error that ended it, with the status message of the task. */
 export async function resultOfTask(state: Json): Promise<Result> {
-  const { taskOutcome } = await import("../dialogue/calls/task-completion.ts");
+  const { taskOutcome } = await import("../tasks/completion.ts");
   const { status, taskId, statusMessage } = state;
   const message = typeof statusMessage === "string" ? statusMessage : "";
   if (status === "cancelled") {

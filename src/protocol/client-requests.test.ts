@@ -1,10 +1,8 @@
-// Requests to the client with the capabilities that allow them and those that do not, checks of their results, and the
-// pending requests of a task.
+// Requests to the client with the capabilities that allow them and those that do not, and checks of their results.
 
-import { describe, expect, it, vi } from "vitest";
-import type { Request } from "../core/handler.ts";
+import { describe, expect, it } from "vitest";
 import { checkClientRequest } from "./client-requests.ts";
-import { checkClientResult, PendingInputs } from "./client-results.ts";
+import { checkClientResult } from "./client-results.ts";
 import { McpError } from "./errors.ts";
 
 const elicit = { method: "elicitation/create", params: { message: "?" } };
@@ -93,57 +91,3 @@ function thrown(work: () => void): McpError {
   }
   throw new Error("It was not refused");
 }
-
-const ROOTS_REQUEST: Request = { method: "roots/list", params: {} };
-const FORM_REQUEST: Request = { method: "elicitation/create", params: { message: "?" } };
-
-describe("PendingInputs", () => {
-  it("has keys that are never reused, and drops answered requests", async () => {
-    const onChange = vi.fn();
-    const inputs = new PendingInputs(onChange);
-    expect(inputs.requests).toBeUndefined();
-    const first = inputs.ask(ROOTS_REQUEST);
-    const named = inputs.ask(FORM_REQUEST, { key: "name" });
-    expect(inputs.requests).toEqual({ 1: ROOTS_REQUEST, name: FORM_REQUEST });
-    inputs.answer({ 1: { roots: [] }, other: {} });
-    expect(await first).toEqual({ roots: [] });
-    expect(inputs.requests).toEqual({ name: FORM_REQUEST });
-    inputs.answer({ name: { action: "decline" } });
-    expect(await named).toEqual({ action: "decline" });
-    expect(onChange).toHaveBeenCalledTimes(4);
-    void inputs.ask(FORM_REQUEST, { key: "name" }).catch(() => undefined);
-    void inputs.ask(ROOTS_REQUEST).catch(() => undefined);
-    expect(Object.keys(inputs.requests ?? {})).toEqual(["4", "name4"]);
-    inputs.drop(new Error("over"));
-  });
-
-  it.each([5, null, "x", [], { action: "perhaps" }])(
-    "refuses a result such as %j, and all others with it",
-    (answer) => {
-      const inputs = new PendingInputs(() => undefined);
-      void inputs.ask(ROOTS_REQUEST).catch(() => undefined);
-      void inputs.ask(FORM_REQUEST, { key: "name" }).catch(() => undefined);
-      expect(() => inputs.answer({ 1: { roots: [] }, name: answer })).toThrow();
-      expect(inputs.size).toBe(2);
-      inputs.drop(new Error("over"));
-    },
-  );
-
-  it("rejects a request when its signal is aborted, before or after it starts, or when all are dropped", async () => {
-    const onChange = vi.fn();
-    const inputs = new PendingInputs(onChange);
-    const stop = new AbortController();
-    const aborted = inputs.ask(ROOTS_REQUEST, { signal: stop.signal });
-    const dropped = inputs.ask(ROOTS_REQUEST);
-    stop.abort(new Error("enough"));
-    await expect(aborted).rejects.toThrow("enough");
-    expect(onChange).toHaveBeenCalledTimes(3);
-    inputs.drop(new Error("over"));
-    await expect(dropped).rejects.toThrow("over");
-    await expect(inputs.ask(ROOTS_REQUEST, { signal: stop.signal })).rejects.toThrow("enough");
-    const endless: Record<string, unknown> = {};
-    endless["itself"] = endless;
-    await expect(inputs.ask({ method: "roots/list", params: endless })).rejects.toThrow(TypeError);
-    expect(inputs.size).toBe(0);
-  });
-});

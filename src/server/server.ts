@@ -333,6 +333,7 @@ class Registry {
     this.resources = resources;
     this.prompts = prompts;
     this.vendorMethods = new VendorMethods(results);
+    const answerTask: Handler = async (request, context) => (await this.#loadTasks()).answer(request, context);
     this.#methods = {
       "server/discover": () => this.#discover(),
       "tools/list": (request, context) => tools.list(request, context),
@@ -344,10 +345,10 @@ class Registry {
       "prompts/get": (request, context) => prompts.get(request, context),
       "completion/complete": (request, context) => this.#complete(request, context),
       "subscriptions/listen": (request, context) => this.#listen(request, context),
-      "tasks/get": async (request, context) => (await this.#loadTasks()).get(request, context),
-      "tasks/update": async (request, context) => (await this.#loadTasks()).update(request, context),
-      "tasks/list": async (request, context) => (await this.#loadTasks()).list(request, context),
-      "tasks/cancel": async (request, context) => (await this.#loadTasks()).cancel(request, context),
+      "tasks/get": answerTask,
+      "tasks/update": answerTask,
+      "tasks/list": answerTask,
+      "tasks/cancel": answerTask,
     };
   }
 
@@ -445,7 +446,7 @@ class Registry {
     const { listChanged = true, subscribe = true } = this.#options;
     const { taskIds = [], resourceSubscriptions = [] } = request.params["notifications"] as SubscriptionFilter;
     const withTasks = this.tools.hasTaskTools && taskIds.length > 0;
-    const tasks = withTasks ? (await this.#loadTasks()).watch(taskIds, context) : undefined;
+    const tasks = withTasks ? await (await this.#loadTasks()).subscribe(taskIds, context) : undefined;
     const resources = new Map<string, readonly string[]>();
     for (const uri of subscribe ? resourceSubscriptions : []) {
       const scopes = this.resources.scopesOf(uri, context);

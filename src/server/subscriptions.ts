@@ -23,20 +23,12 @@ import {
   SUBSCRIPTION_ACKNOWLEDGED,
 } from "../protocol/lists.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
+import type { TaskSubscription } from "../tasks/store.ts";
 
 /** What can be subscribed to right now. */
 export interface Offer {
   readonly lists: readonly ListCapability[];
   readonly uris: readonly string[];
-}
-
-/** The part of a subscription that is about tasks. */
-export interface TaskSubscription {
-  readonly granted: SubscriptionFilter;
-  /** The scopes that the caller needs. */
-  readonly scopes: readonly string[];
-  /** Starts delivery and calls `end` after the last notification. Returns a function that stops delivery. */
-  begin(end: () => void): () => void;
 }
 
 interface Subscriber {

@@ -9,15 +9,23 @@ import { FairLimit } from "../core/budgets.ts";
 import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
-import { PendingInputs } from "../protocol/client-results.ts";
-import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
-import type { DetailedTask, InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
+import { invalidParams, McpError } from "../protocol/errors.ts";
+import type { InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
+import type { Json } from "../protocol/revision.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
+import { PendingInputs } from "../tasks/pending-inputs.ts";
+import {
+  answerTaskRequest,
+  subscribeToTasks,
+  taskOwner,
+  type TaskStore,
+  type TaskSubscription,
+  type WatchedTask,
+} from "../tasks/store.ts";
 import type { RetryInput } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import type { TaskLimits, TaskOptions } from "./options.ts";
 import type { ResultBuilder } from "./result-builder.ts";
-import type { TaskSubscription } from "./subscriptions.ts";
 
 /** Stops a tool that returns `inputRequired` again and again. */
 const MAX_INPUT_ROUNDS = 100;
@@ -40,7 +48,7 @@ const SWEEP_MS = 1_000;
  * The tasks of a server. Only the principal that created a task can find it. The number of tasks is limited, in total
  * and for each principal, and so is their lifetime. One timer serves all tasks.
  */
-export class Tasks {
+export class Tasks implements TaskStore {
   readonly #results: ResultBuilder;
   readonly #inputs: InputRequiredCodec;
   readonly #limits: TaskLimits;
@@ -70,41 +78,34 @@ export class Tasks {
     return new Promise<Result>((resolve, reject) => this.#begin(call, resolve, reject));
   }
 
-  get(request: Request, context: Context): Result {
-    return this.#results.complete(this.#find(request, context).detailed());
+  /** Answers `tasks/*`. */
+  async answer(request: Request, context: Context): Promise<Result> {
+    return this.#results.complete(await answerTaskRequest(this, request, context));
   }
 
-  update(request: Request, context: Context): Result {
-    this.#find(request, context).update(request.params["inputResponses"] as Record<string, unknown>);
-    return this.#results.complete({});
+  subscribe(ids: readonly string[], context: Context): Promise<TaskSubscription | undefined> {
+    return subscribeToTasks(this, ids, context);
   }
 
-  /** A finished task stays as it is. */
-  cancel(request: Request, context: Context): Result {
-    this.#find(request, context).cancel("The task was cancelled by request");
-    return this.#results.complete({});
+  async get(id: string, { caller }: Context): Promise<Json> {
+    return this.#find(id, caller).detailed();
   }
 
-  /** All tasks of this caller, oldest first. Only for older revisions, since the newest has no such method. */
-  list({ method }: Request, context: Context): Result {
-    const { caller } = context;
-    if (caller.style !== "session") throw methodNotFound(method);
-    checkDeclared(method, context);
-    const own = [...this.#tasks.keys()].flatMap((id) => this.#get(id, caller) ?? []);
-    const tasks = own.filter(({ scopes }) => permits(scopes, caller)).map((task) => task.detailed());
-    return this.#results.complete({ tasks });
+  async update(id: string, responses: Json, { caller }: Context): Promise<void> {
+    this.#find(id, caller).update(responses);
   }
 
-  /** A subscription to those of the tasks that belong to the caller, or undefined if there are none. */
-  watch(ids: readonly string[], context: Context): TaskSubscription | undefined {
-    checkDeclared("A subscription to tasks", context);
-    const tasks = [...new Set(ids)].flatMap((id) => this.#get(id, context.caller) ?? []);
-    if (tasks.length === 0) return undefined;
-    return {
-      granted: { taskIds: tasks.map(({ id }) => id) },
-      scopes: tasks.flatMap(({ scopes = [] }) => scopes),
-      begin: (end) => notifyChanges(tasks, context, end),
-    };
+  async cancel(id: string, { caller }: Context): Promise<void> {
+    this.#find(id, caller).cancel("The task was cancelled by request");
+  }
+
+  async list({ caller }: Context): Promise<readonly Json[]> {
+    const owned = [...this.#tasks.keys()].flatMap((id) => this.#get(id, caller) ?? []);
+    return owned.filter(({ scopes }) => permits(scopes, caller)).map((task) => task.detailed());
+  }
+
+  async watch(ids: readonly string[], { caller }: Context): Promise<readonly WatchedTask[]> {
+    return ids.flatMap((id) => this.#get(id, caller) ?? []);
   }
 
   close(): void {
@@ -162,20 +163,18 @@ export class Tasks {
   }
 
   /** A task of another principal gives the same error as an unknown one, so that callers learn nothing about it. */
-  #find({ method, params }: Request, context: Context): Task {
-    checkDeclared(method, context);
-    const { taskId } = params;
-    const task = this.#get(taskId as string, context.caller);
+  #find(taskId: string, caller: Caller): Task {
+    const task = this.#get(taskId, caller);
     if (task === undefined) {
       throw invalidParams("Unknown task: there is none with this id, or it has expired", { taskId });
     }
-    demandScopes(task.scopes, context.caller, `The task ${task.id}`);
+    demandScopes(task.scopes, caller, `The task ${taskId}`);
     return task;
   }
 
-  #get(id: string, { principal }: Caller): Task | undefined {
+  #get(id: string, caller: Caller): Task | undefined {
     const task = this.#tasks.get(id);
-    if (task === undefined || task.principal !== principal) return undefined;
+    if (task === undefined || task.principal !== taskOwner(caller)) return undefined;
     if (task.expires > performance.now()) return task;
     this.#expire(task);
     return undefined;
@@ -225,10 +224,6 @@ export class Tasks {
   }
 }
 
-function checkDeclared(what: string, { caller }: Context): void {
-  if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
-}
-
 /** The tool's context. It is like the caller's, but once the call is a task, the task sends requests to the client. */
 function taskContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
   const { revision, caller, logLevel, timeouts, session } = context;
@@ -261,26 +256,9 @@ async function askAll(task: Task, { requests }: InputRequired, { caller }: Conte
   return Object.fromEntries(await Promise.all(checked.map(answer)));
 }
 
-/** Sends the current state of each task first, so that no change before the subscription is missed. */
-function notifyChanges(tasks: readonly Task[], context: Context, end: () => void): () => void {
-  const watching = new Map<string, () => void>();
-  const watcher = (detailed: DetailedTask): void => {
-    context.notify({ method: "notifications/tasks", params: { ...detailed } });
-    if (!isTaskFinished(detailed.status)) return;
-    watching.get(detailed.taskId)?.();
-    watching.delete(detailed.taskId);
-    if (watching.size === 0) end();
-  };
-  for (const task of tasks) watching.set(task.id, task.watch(watcher));
-  for (const task of tasks) watcher(task.detailed());
-  return () => {
-    for (const unwatch of watching.values()) unwatch();
-  };
-}
-
 type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpError["toBody"]> };
 
-type TaskWatcher = (task: DetailedTask) => void;
+type TaskWatcher = (task: Json) => void;
 
 /**
  * One task. Its status alternates between working and input_required until the task is finished, and then never changes
@@ -290,7 +268,7 @@ class Task {
   readonly id: string = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
   readonly principal: string | undefined;
   /** The scopes of the tool. Every request about the task needs them too. */
-  readonly scopes: readonly string[] | undefined;
+  readonly scopes: readonly string[];
   readonly expires: number;
   /** Whether the tool has returned or thrown. It may run on after its task is finished. */
   isDone = false;
@@ -314,7 +292,7 @@ class Task {
   ) {
     this.#abort = abort;
     this.principal = principal;
-    this.scopes = scopes;
+    this.scopes = scopes ?? [];
     this.#times = times;
     this.expires = performance.now() + times.ttlMs;
   }
@@ -335,9 +313,13 @@ class Task {
     });
   }
 
-  detailed(): DetailedTask {
+  get state(): Json {
+    return this.detailed();
+  }
+
+  detailed(): Json {
     const { requests: inputRequests } = this.#inputs;
-    return { ...this.fields(), ...defined({ inputRequests }), ...this.#outcome } as DetailedTask;
+    return { ...this.fields(), ...defined({ inputRequests }), ...this.#outcome };
   }
 
   /** Sets the status message. Watchers are not notified, but `tasks/get` returns it. */
@@ -395,7 +377,7 @@ class Task {
   }
 
   /** Calls `watcher` after every change except a new status message. Returns a function that stops it. */
-  watch(watcher: TaskWatcher): () => void {
+  follow(watcher: TaskWatcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }

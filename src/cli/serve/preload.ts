@@ -17,7 +17,6 @@ export async function loadAhead(isStdio: boolean, load: () => Promise<void>): Pr
 export async function loadForServer(): Promise<void> {
   await Promise.all([
     import("../../core/seal.ts"),
-    import("../../dialogue/calls/task-completion.ts"),
     import("../../dialogue/session/client-tasks.ts"),
     import("../../dialogue/stateless/parked-call.ts"),
     import("../../http/server/legacy-sse.ts"),
@@ -31,6 +30,7 @@ export async function loadForServer(): Promise<void> {
     import("../../server/completion.ts"),
     import("../../server/sealed-states.ts"),
     import("../../server/tasks.ts"),
+    import("../../tasks/completion.ts"),
   ]);
 }
 

@@ -9,7 +9,7 @@ import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { serveTransport } from "../connection.ts";
 import { CallLimiter } from "./in-flight.ts";
-import { TaskWatch } from "./task-watch.ts";
+import { TaskWatch } from "../../tasks/watch.ts";
 
 const ROOTS = { method: "roots/list" } as Request;
 const never = new Promise<never>(() => undefined);

@@ -3,7 +3,8 @@
 // complete or the maximum number of rounds is reached.
 
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { INTERNAL_ERROR, McpError, toMcpError } from "../../protocol/errors.ts";
+import { CANCEL, isHandlerFailure, unansweredResult } from "../../protocol/client-results.ts";
+import { McpError, toMcpError } from "../../protocol/errors.ts";
 import { attempt, pause } from "../../core/async.ts";
 
 const MAX_ROUNDS = 10;
@@ -71,18 +72,4 @@ async function collect(
     }),
   );
   return { answers: settled.flat(), ...(failed && { failed }) };
-}
-
-/** The only answer that means "no answer". Only elicitation has it. */
-export const CANCEL: Result = { action: "cancel" };
-
-/** Whether the caller's handler failed. For an elicitation, any other error means that the user gave no answer. */
-export function isHandlerFailure(error: unknown): boolean {
-  return toMcpError(error).code === INTERNAL_ERROR;
-}
-
-/** The result of a tool call whose caller failed to provide input. */
-export function unansweredResult(tool: unknown, error: McpError): Result {
-  const text = `The client gave no input to ${String(tool)}: ${error.message}`;
-  return { resultType: "complete", content: [{ type: "text", text }], isError: true };
 }

@@ -13,7 +13,7 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts";
 import { callWithInput } from "../calls/input-required.ts";
 import { progressFilter } from "../calls/in-flight.ts";
-import { taskOutcome, waitForTask, type TaskWaiter, TaskInputRequests } from "../calls/task-completion.ts";
+import { taskOutcome, waitForTask, type TaskWaiter, TaskInputRequests } from "../../tasks/completion.ts";
 import {
   checkTaskScopes,
   hasIdentity,
@@ -21,7 +21,7 @@ import {
   TaskTable,
   TaskWatch,
   type KnownTask,
-} from "../calls/task-watch.ts";
+} from "../../tasks/watch.ts";
 
 const PAGE_SIZE = 100;
 /** How long the result of a call that was answered without a task is kept. */

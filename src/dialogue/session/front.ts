@@ -34,9 +34,9 @@ import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
-import { hasTasks, isTasksNotDeclared } from "../../protocol/tasks.ts";
+import { hasTasks, isTasksNotDeclared, withTasksExtension } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { answerInputRequired } from "../calls/input-required.ts";
+import { answerInputRequired, callWithInput } from "../calls/input-required.ts";
 import { toErrorBody, unsupportedRevision, urlElicitationAsText } from "../calls/errors.ts";
 import {
   type InFlightCall,
@@ -189,15 +189,18 @@ export class SessionFront {
   async #runAsTask(error: unknown, request: Request, context: Context): Promise<Result> {
     const { name } = request.params;
     if (request.method !== "tools/call") throw error;
-    const [{ callAndWait }, { ToolFacts }] = await Promise.all([
-      import("../calls/task-completion.ts"),
+    const [{ completeTask, taskOutcome }, { ToolFacts }] = await Promise.all([
+      import("../../tasks/completion.ts"),
       import("../../tools/facts.ts"),
     ]);
     const listed = this.#hasTasks ? await new ToolFacts().find(name, this.#handler, context) : undefined;
     if (listed?.taskSupport === "required")
       throw McpError.of("method_not_found", `Tool ${String(name)} must be called as a task`);
     try {
-      return await callAndWait(this.#handler, request, context);
+      const declared = withTasksExtension(context);
+      const first = await callWithInput(this.#handler, request, declared);
+      if (first.resultType !== "task") return first;
+      return taskOutcome(await completeTask(this.#handler, first, request, declared));
     } catch (thrown) {
       return urlElicitationAsText(thrown, request, this.#revision);
     }

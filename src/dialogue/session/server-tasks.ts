@@ -17,20 +17,21 @@ import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, invalidParams, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
+import { withTasksExtension, hasTasks, isTaskFinished, type TaskSupport } from "../../protocol/tasks.ts";
+import { taskOutcome, completeTask } from "../../tasks/completion.ts";
 import {
-  withTasksExtension,
-  hasTasks,
-  isTaskFinished,
-  tasksNotDeclared,
-  type TaskSupport,
-} from "../../protocol/tasks.ts";
-import type { TaskSubscription } from "./subscriptions-back.ts";
-import { taskOutcome, completeTask } from "../calls/task-completion.ts";
-import { checkTaskScopes, hasIdentity, initialTaskState, TaskTable, TaskWatch } from "../calls/task-watch.ts";
+  answerTaskRequest,
+  subscribeToTasks,
+  taskOwner,
+  type TaskStore,
+  type TaskSubscription,
+  type WatchedTask,
+} from "../../tasks/store.ts";
+import { checkTaskScopes, hasIdentity, initialTaskState, TaskTable, TaskWatch } from "../../tasks/watch.ts";
 import { afterEvents, within } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
-import { PendingInputs } from "../../protocol/client-results.ts";
+import { PendingInputs } from "../../tasks/pending-inputs.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import type { Abandonment } from "../calls/peer.ts";
@@ -68,7 +69,7 @@ export interface ServerTasksHost {
   attribute(caller: Caller): () => void;
 }
 
-export class ServerTasks {
+export class ServerTasks implements TaskStore {
   readonly #host: ServerTasksHost;
   readonly #tasks = new TaskTable<ServerTask>(MAX_TASKS, (task) => this.#dropped(task));
   /** By progress token, which is the id of the call that created the task. */
@@ -99,33 +100,36 @@ export class ServerTasks {
     return taskOutcome(await completeTask(this.#host.handler, created, request, withTasksExtension(context)));
   }
 
+  /** Answers `tasks/*`. */
   async answer(request: Request, context: Context): Promise<Result> {
-    const { method, params } = request;
-    checkDeclared(method, context);
-    if (method === "tasks/list") return this.#list(request, context);
-    if (!TASK_METHODS.has(method)) throw methodNotFound(method);
-    const task = await this.#find(params["taskId"] as string, context);
-    switch (method) {
-      case "tasks/update":
-        task.answerInputs(params["inputResponses"] as Json);
-        return { resultType: "complete" };
-      case "tasks/cancel":
-        await task.cancel(context);
-        return { resultType: "complete" };
-      default:
-        return { ...(await task.watch.refresh()), resultType: "complete" };
-    }
+    return { ...(await answerTaskRequest(this, request, context)), resultType: "complete" };
   }
 
-  async subscribe(ids: readonly string[], context: Context): Promise<TaskSubscription | undefined> {
-    checkDeclared("A subscription to tasks", context);
-    const found = await Promise.all([...new Set(ids)].map((id) => this.#find(id, context).catch(() => undefined)));
-    const tasks = found.filter((task) => task !== undefined);
-    if (tasks.length === 0) return undefined;
-    return {
-      granted: { taskIds: tasks.map(({ watch }) => watch.id) },
-      begin: (onEnd) => followTasks(tasks, context, onEnd),
-    };
+  subscribe(ids: readonly string[], context: Context): Promise<TaskSubscription | undefined> {
+    return subscribeToTasks(this, ids, context);
+  }
+
+  async get(id: string, context: Context): Promise<Json> {
+    return (await this.#find(id, context)).watch.refresh();
+  }
+
+  async update(id: string, responses: Json, context: Context): Promise<void> {
+    (await this.#find(id, context)).answerInputs(responses);
+  }
+
+  async cancel(id: string, context: Context): Promise<void> {
+    await (await this.#find(id, context)).cancel(context);
+  }
+
+  async list({ caller }: Context): Promise<readonly Json[]> {
+    const owned = this.#tasks.all().filter((task) => taskOwner(task.caller) === taskOwner(caller));
+    const states = await Promise.all(owned.map(({ watch }) => watch.refresh().catch(() => undefined)));
+    return states.filter((state) => state !== undefined);
+  }
+
+  async watch(ids: readonly string[], context: Context): Promise<readonly WatchedTask[]> {
+    const tasks = await Promise.all(ids.map((id) => this.#find(id, context).catch(() => undefined)));
+    return tasks.flatMap((task) => task?.watch ?? []);
   }
 
   /** Finds the task that a message names. The message may come before the answer that creates the task. */
@@ -192,7 +196,7 @@ export class ServerTasks {
   async #find(id: string, context: Context): Promise<ServerTask> {
     const { caller } = context;
     const known = this.#tasks.get(id);
-    if (known === undefined ? hasIdentity(caller) : known.caller.principal !== caller.principal)
+    if (known === undefined ? hasIdentity(caller) : taskOwner(known.caller) !== taskOwner(caller))
       throw invalidParams("Unknown task: it does not exist, or no longer exists", { taskId: id });
     if (known !== undefined) {
       checkTaskScopes(caller, known.caller);
@@ -205,46 +209,6 @@ export class ServerTasks {
     await task.update(raw);
     return task;
   }
-
-  /** Only for session-style callers: the newest revision has no `tasks/list`. */
-  async #list({ method }: Request, { caller }: Context): Promise<Result> {
-    if (caller.style !== "session") throw methodNotFound(method);
-    const own = this.#tasks.all().filter((task) => task.caller.principal === caller.principal);
-    const states = await Promise.all(own.map(({ watch }) => watch.refresh().catch(() => undefined)));
-    return { resultType: "complete", tasks: states.filter((state) => state !== undefined) };
-  }
-}
-
-const TASK_METHODS: ReadonlySet<string> = new Set(["tasks/get", "tasks/update", "tasks/cancel"]);
-
-function checkDeclared(what: string, { caller }: { readonly caller: Caller }): void {
-  if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
-}
-
-/** Notifies of every change. Sends the current states first, so that no earlier change is missed. */
-function followTasks(tasks: readonly ServerTask[], context: Context, onEnd: () => void): () => void {
-  const following = new Map<ServerTask, () => void>();
-  const drop = (task: ServerTask): void => {
-    following.get(task)?.();
-    following.delete(task);
-    if (following.size === 0) onEnd();
-  };
-  const notify = (task: ServerTask, state: Json): void => {
-    const { resultType: _kind, ...params } = state;
-    context.notify({ method: "notifications/tasks", params });
-    if (isTaskFinished(state["status"])) drop(task);
-  };
-  for (const task of tasks) {
-    const stop = task.watch.follow(
-      (state) => notify(task, state),
-      () => drop(task),
-    );
-    following.set(task, stop);
-  }
-  for (const task of tasks) notify(task, task.watch.state);
-  return () => {
-    for (const stop of following.values()) stop();
-  };
 }
 
 /** How long to wait for the input request of a task whose status is `input_required`. */

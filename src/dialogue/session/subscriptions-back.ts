@@ -15,6 +15,7 @@ import {
 import type { Json } from "../../protocol/revision.ts";
 import type { SessionRenewal } from "./handshake.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
+import type { TaskSubscription } from "../../tasks/store.ts";
 import type { Peer } from "../calls/peer.ts";
 
 interface Subscriber {
@@ -23,13 +24,6 @@ interface Subscriber {
   readonly uris: Set<string>;
   /** Notifications that came before the acknowledgement; undefined once it is sent. */
   early: Notification[] | undefined;
-}
-
-/** The part of a `subscriptions/listen` that concerns tasks. */
-export interface TaskSubscription {
-  readonly granted: Json;
-  /** Starts to notify. Calls `onEnd` when nothing more can come. Returns a stop function. */
-  begin(onEnd: () => void): () => void;
 }
 
 /** The one subscription to a resource: how many subscribers share it, and whether the server granted it. */

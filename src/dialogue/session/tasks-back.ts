@@ -8,7 +8,7 @@ import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import { hasTasks, type ToolExecution } from "../../protocol/tasks.ts";
 import { ToolFacts } from "../../tools/facts.ts";
-import type { TaskSubscription } from "./subscriptions-back.ts";
+import type { TaskSubscription } from "../../tasks/store.ts";
 import type { ServerTasks, ServerTasksHost } from "./server-tasks.ts";
 
 export class TasksBack {

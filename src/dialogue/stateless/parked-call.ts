@@ -4,7 +4,7 @@
 import { onAbort } from "../../core/async.ts";
 import type { AskOptions, Context, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { PendingInputs } from "../../protocol/client-results.ts";
+import { PendingInputs } from "../../tasks/pending-inputs.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { ALREADY_ANSWERED, type InFlightCall } from "../calls/in-flight.ts";

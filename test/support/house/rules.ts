@@ -17,6 +17,7 @@ const LAYERS: readonly string[] = [
   "protocol",
   "tools",
   "transport",
+  "tasks",
   "dialogue",
   "http",
   "auth",

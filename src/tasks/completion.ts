@@ -2,15 +2,14 @@
 // sent to the caller once, and the answer is returned with `tasks/update`. While no request waits for a task, its input
 // requests are not sent.
 
-import { onAbort, attempt } from "../../core/async.ts";
-import type { AskOptions, Context, Handler, Request, Result } from "../../core/handler.ts";
-import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/values.ts";
-import { McpError, toMcpError } from "../../protocol/errors.ts";
-import type { Json } from "../../protocol/revision.ts";
-import { withTasksExtension } from "../../protocol/tasks.ts";
-import { callWithInput, CANCEL, isHandlerFailure, unansweredResult } from "./input-required.ts";
-import { initialTaskState, TaskWatch } from "./task-watch.ts";
+import { onAbort, attempt } from "../core/async.ts";
+import type { AskOptions, Context, Handler, Request, Result } from "../core/handler.ts";
+import type { ErrorBody } from "../jsonrpc/message.ts";
+import { isObject } from "../core/values.ts";
+import { CANCEL, isHandlerFailure, unansweredResult } from "../protocol/client-results.ts";
+import { McpError, toMcpError } from "../protocol/errors.ts";
+import type { Json } from "../protocol/revision.ts";
+import { initialTaskState, TaskWatch } from "./watch.ts";
 
 /** A request that waits for a task to finish. */
 export interface TaskWaiter {
@@ -138,14 +137,6 @@ export function taskOutcome({ status, statusMessage, result, error }: Json): Res
   if (status === "failed" && isObject(error)) throw McpError.fromBody(error as unknown as ErrorBody);
   const text = typeof statusMessage === "string" ? statusMessage : `The task is ${String(status)}`;
   throw McpError.of("internal_error", text);
-}
-
-/** Calls a tool that always runs as a task, for a caller that does not know tasks, and waits for its outcome. */
-export async function callAndWait(handler: Handler, request: Request, context: Context): Promise<Result> {
-  const declared = withTasksExtension(context);
-  const first = await callWithInput(handler, request, declared);
-  if (first.resultType !== "task") return first;
-  return taskOutcome(await completeTask(handler, first, request, declared));
 }
 
 /** Waits for the task that a call was answered with. If the call is cancelled, so is the task. */

@@ -2,16 +2,16 @@
 // connection is lost before they are answered.
 
 import { describe, expect, it } from "vitest";
-import { eventually } from "../../../test/support/waiting.ts";
-import { servePeer } from "../../../test/support/dialogue/served-connection.ts";
-import { statelessMeta, type RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
-import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
-import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
-import { hasTasks, TASKS_EXTENSION, tasksNotDeclared } from "../../protocol/tasks.ts";
-import { TaskInputRequests, waitForTask, type TaskWaiter } from "./task-completion.ts";
-import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
-import { TaskWatch } from "./task-watch.ts";
+import { eventually } from "../../test/support/waiting.ts";
+import { servePeer } from "../../test/support/dialogue/served-connection.ts";
+import { statelessMeta, type RawPeer } from "../../test/support/dialogue/raw-peer.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/tasks/task-server.ts";
+import type { Context, Handler, Request, Result } from "../core/handler.ts";
+import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
+import { hasTasks, TASKS_EXTENSION, tasksNotDeclared } from "../protocol/tasks.ts";
+import { TaskInputRequests, waitForTask, type TaskWaiter } from "./completion.ts";
+import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
+import { TaskWatch } from "./watch.ts";
 
 type Loose = { readonly [key: string]: unknown };
 

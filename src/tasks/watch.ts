@@ -3,13 +3,14 @@
 // requests share these polls. A few connection failures in a row are tolerated. A finished task is not polled again,
 // except for authenticated callers, since only the handler knows whether they may still see it.
 
-import type { Context, Caller, Handler, Notification, Request } from "../../core/handler.ts";
-import { ConnectionError } from "../../core/errors.ts";
-import { attempt, ignoreRejection, abortable, pause } from "../../core/async.ts";
-import { isObject } from "../../core/values.ts";
-import { INVALID_PARAMS, McpError, errorKind } from "../../protocol/errors.ts";
-import type { Json } from "../../protocol/revision.ts";
-import { isTaskFinished } from "../../protocol/tasks.ts";
+import type { Context, Caller, Handler, Notification, Request } from "../core/handler.ts";
+import { ConnectionError } from "../core/errors.ts";
+import { attempt, ignoreRejection, abortable, pause } from "../core/async.ts";
+import { isObject } from "../core/values.ts";
+import { INVALID_PARAMS, McpError, errorKind } from "../protocol/errors.ts";
+import type { Json } from "../protocol/revision.ts";
+import { isTaskFinished } from "../protocol/tasks.ts";
+import type { WatchedTask } from "./store.ts";
 
 const DEFAULT_POLL_MS = 1_000;
 const MIN_POLL_MS = 100;
@@ -26,8 +27,9 @@ interface Wait {
   waiters: number;
 }
 
-export class TaskWatch {
+export class TaskWatch implements WatchedTask {
   readonly id: string;
+  readonly scopes: readonly string[] = [];
   readonly #handler: Handler;
   /** The context of a caller that has declared tasks. It belongs to no single call, since a task outlives its call. */
   readonly #context: Context;

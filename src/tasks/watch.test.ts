@@ -1,15 +1,15 @@
 // TaskWatch: how often a task is polled, which failures are tolerated, and when waiting fails. With fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
-import type { Context, Handler } from "../../core/handler.ts";
-import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
-import { McpError } from "../../protocol/errors.ts";
-import type { Json } from "../../protocol/revision.ts";
-import { NEWEST } from "../../protocol/revisions/index.ts";
-import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
-import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
-import { initialTaskState, TaskWatch } from "./task-watch.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/tasks/task-server.ts";
+import type { Context, Handler } from "../core/handler.ts";
+import { ConnectionError, type ConnectionErrorKind } from "../core/errors.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { Json } from "../protocol/revision.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
+import { TASKS_EXTENSION } from "../protocol/tasks.ts";
+import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
+import { initialTaskState, TaskWatch } from "./watch.ts";
 
 const context: Context = {
   revision: NEWEST.name,

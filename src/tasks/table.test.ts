@@ -1,10 +1,10 @@
 // The tasks that a session remembers: for how long, and how many.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Context } from "../../core/handler.ts";
-import { NEWEST } from "../../protocol/revisions/index.ts";
-import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
-import { type KnownTask, TaskTable, TaskWatch } from "../calls/task-watch.ts";
+import type { Context } from "../core/handler.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
+import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
+import { type KnownTask, TaskTable, TaskWatch } from "./watch.ts";
 
 const context: Context = {
   revision: NEWEST.name,

@@ -1,0 +1,123 @@
+// What keeps tasks: one interface, implemented in this process (memory.ts) and over a session with another server
+// (dialogue/session/server-tasks.ts). All that goes in and out is data, and everything may take a while, so that a store
+// can be shared by several processes. Also what servers of tasks have in common: the answers to `tasks/*`, and
+// subscriptions to tasks.
+
+import type { Caller, Context, Request } from "../core/handler.ts";
+import { methodNotFound } from "../protocol/errors.ts";
+import type { Json } from "../protocol/revision.ts";
+import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
+
+/**
+ * Tasks by id. A task belongs to a principal, and callers without one count as one. The methods throw `invalid_params` for
+ * the id of another's task, as for one that does not exist, and `access_denied` if the caller lacks a scope. A state is a
+ * task with the fields that belong to its status, in the shape of the newest revision.
+ */
+export interface TaskStore {
+  get(id: string, context: Context): Promise<Json>;
+  /** Answers input requests of the task by their keys. Unknown keys are ignored. */
+  update(id: string, responses: Json, context: Context): Promise<void>;
+  /** Resolves when the cancellation is accepted. A finished task stays as it is. */
+  cancel(id: string, context: Context): Promise<void>;
+  /** The states of the caller's tasks, oldest first. */
+  list(context: Context): Promise<readonly Json[]>;
+  /** Those of the tasks that exist and belong to the caller. */
+  watch(ids: readonly string[], context: Context): Promise<readonly WatchedTask[]>;
+}
+
+/** A task as far as this process knows it. */
+export interface WatchedTask {
+  readonly id: string;
+  /** The scopes that a subscriber needs. */
+  readonly scopes: readonly string[];
+  readonly state: Json;
+  /**
+   * Calls `onChange` after each change, once for several changes in one tick, and `onLost` if no more can be learned.
+   * Returns a function that stops this.
+   */
+  follow(onChange: (state: Json) => void, onLost: () => void): () => void;
+}
+
+/** The owner of the caller's tasks. */
+export function taskOwner({ principal }: Caller): string | undefined {
+  return principal;
+}
+
+/** Answers `tasks/get`, `tasks/update` and `tasks/cancel`, and `tasks/list` of older revisions. */
+export async function answerTaskRequest(
+  store: TaskStore,
+  { method, params }: Request,
+  context: Context,
+): Promise<Json> {
+  if (method === "tasks/list" && context.caller.style !== "session") throw methodNotFound(method);
+  checkDeclared(method, context);
+  const id = params["taskId"] as string;
+  switch (method) {
+    case "tasks/get":
+      return store.get(id, context);
+    case "tasks/update":
+      await store.update(id, params["inputResponses"] as Json, context);
+      return {};
+    case "tasks/cancel":
+      await store.cancel(id, context);
+      return {};
+    case "tasks/list":
+      return { tasks: await store.list(context) };
+    default:
+      throw methodNotFound(method);
+  }
+}
+
+/** The part of a `subscriptions/listen` that is about tasks. */
+export interface TaskSubscription {
+  readonly granted: { readonly taskIds: readonly string[] };
+  /** The scopes that the caller needs. */
+  readonly scopes: readonly string[];
+  /** Starts to notify. Calls `onEnd` when nothing more can come. Returns a function that stops this. */
+  begin(onEnd: () => void): () => void;
+}
+
+/** A subscription to those of the tasks that the caller may see; undefined if there are none. */
+export async function subscribeToTasks(
+  store: TaskStore,
+  ids: readonly string[],
+  context: Context,
+): Promise<TaskSubscription | undefined> {
+  checkDeclared("A subscription to tasks", context);
+  const tasks = await store.watch([...new Set(ids)], context);
+  if (tasks.length === 0) return undefined;
+  return {
+    granted: { taskIds: tasks.map(({ id }) => id) },
+    scopes: tasks.flatMap(({ scopes }) => scopes),
+    begin: (onEnd) => notifyChanges(tasks, context, onEnd),
+  };
+}
+
+function checkDeclared(what: string, { caller }: Context): void {
+  if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
+}
+
+/** Sends the current states first, so that no change before the subscription is missed. */
+function notifyChanges(tasks: readonly WatchedTask[], context: Context, onEnd: () => void): () => void {
+  const following = new Map<WatchedTask, () => void>();
+  const drop = (task: WatchedTask): void => {
+    following.get(task)?.();
+    following.delete(task);
+    if (following.size === 0) onEnd();
+  };
+  const notify = (task: WatchedTask, params: Json): void => {
+    context.notify({ method: "notifications/tasks", params });
+    if (isTaskFinished(params["status"])) drop(task);
+  };
+  for (const task of tasks) {
+    const stop = task.follow(
+      (state) => notify(task, state),
+      () => drop(task),
+    );
+    following.set(task, stop);
+  }
+  for (const task of tasks) notify(task, task.state);
+  return () => {
+    for (const stop of following.values()) stop();
+  };
+}
