@@ -45,6 +45,8 @@ export const ISOLATED = [
 const config: ViteUserConfig = {
   test: {
     globalSetup: ["test/support/setup/index.ts"],
+    // Does nothing unless RECORD_WIRE is set.
+    setupFiles: ["test/support/wire/setup.ts"],
     // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
     maxWorkers: 4,
     // Longer than a machine that runs many tests at once stalls. test/support/waiting.ts has the times for programs.
