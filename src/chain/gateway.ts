@@ -11,7 +11,6 @@ import {
   type Handler,
   type Middleware,
   type Notification,
-  type Params,
   type Request,
   type Result,
   evaluatesCode,
@@ -21,9 +20,11 @@ import { kindOf } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { checkHeaderParams } from "../tools/header-params.ts";
-import { changedFlag, grantsNothing, LIST_CAPABILITIES, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
+import { keepSubscribed } from "../protocol/keep-subscribed.ts";
+import { LIST_CAPABILITIES } from "../protocol/lists.ts";
+import type { SubscriptionFilter } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
-import { keepSubscribed } from "../protocol/subscription.ts";
+import { acknowledgement, filterFor, filterOf, grantedIn, grantsNothing, listsIn } from "../protocol/subscription.ts";
 import type { ChainEntry } from "../protocol/compose.ts";
 import type { Item, ItemKind, ItemSource } from "./item.ts";
 import { Driver } from "./driver.ts";
@@ -275,19 +276,15 @@ function withChangingLists(result: Result): Result {
 
 /** Grants the changes of lists also if no upstream does. Such a subscription ends when it moves, or its caller ends it. */
 async function listenToChanges(version: StackVersion, request: Request, context: Context): Promise<Result> {
-  const asked = request.params["notifications"] as Json;
-  const flags = LIST_CAPABILITIES.map(changedFlag).filter((flag) => asked[flag] === true);
-  if (flags.length === 0) return version.run(request, context);
-  const ours = Object.fromEntries(flags.map((flag) => [flag, true]));
-  let granted: Json | undefined;
-  const acknowledge = (params: Params | undefined, theirs: Json): void => {
-    granted = theirs;
-    const notifications = { ...theirs, ...ours };
-    context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { ...params, notifications } });
-  };
+  const ours = filterFor(listsIn(filterOf(request)));
+  if (grantsNothing(ours)) return version.run(request, context);
+  let granted: SubscriptionFilter | undefined;
   const notify = (notification: Notification): void => {
-    if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) context.notify(notification);
-    else acknowledge(notification.params, (notification.params?.["notifications"] as Json | undefined) ?? {});
+    const { method, params } = notification;
+    const theirs = grantedIn(notification);
+    if (theirs === undefined) return context.notify(notification);
+    granted = theirs;
+    context.notify({ method, params: { ...params, notifications: { ...theirs, ...ours } } });
   };
   try {
     const result = await version.run(request, { ...context, notify });
@@ -295,7 +292,7 @@ async function listenToChanges(version: StackVersion, request: Request, context:
   } catch (error) {
     if (granted !== undefined || !(error instanceof McpError) || error.code !== METHOD_NOT_FOUND) throw error;
   }
-  if (granted === undefined) acknowledge(undefined, {});
+  if (granted === undefined) context.notify(acknowledgement(ours));
   return abortable(context.signal, new Promise<never>(() => undefined));
 }
 

@@ -8,13 +8,13 @@ import type { Handler, Notification } from "../core/handler.ts";
 import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/peer.ts";
-import { changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
 import type {
   RequestParams,
   ResourceUpdatedParams,
   SubscriptionFilter,
   TaskNotificationParams,
 } from "../protocol/model/index.ts";
+import { CHANGES, grantedIn } from "../protocol/subscription.ts";
 import { withTasksExtension } from "../protocol/tasks.ts";
 import { abortAfter, type CallOptions, cancelled, withMeta } from "./calls.ts";
 import type { Contexts } from "./contexts.ts";
@@ -50,12 +50,6 @@ export interface Subscription extends AsyncIterable<ChangeEvent> {
 
 const MAX_BUFFERED_EVENTS = 1_000;
 
-const CHANGES: ReadonlySet<string> = new Set<ChangeEvent["method"]>([
-  ...LIST_CAPABILITIES.map(changedMethod),
-  RESOURCE_UPDATED,
-  "notifications/tasks",
-]);
-
 export class Subscriptions {
   readonly #handler: Handler;
   readonly #contexts: Contexts;
@@ -87,9 +81,10 @@ export class Subscriptions {
     const plain = this.#contexts.forCall(abort.signal, {});
     const context = filter.taskIds === undefined ? plain : withTasksExtension(plain);
     const notify = (notification: Notification): void => {
-      if (notification.method === SUBSCRIPTION_ACKNOWLEDGED) {
+      const granted = grantedIn(notification);
+      if (granted !== undefined) {
         clearTimeout(timer);
-        subscription.acknowledge((notification.params?.["notifications"] as SubscriptionFilter | undefined) ?? {});
+        subscription.acknowledge(granted);
       } else if (CHANGES.has(notification.method)) {
         context.notify(notification);
         subscription.push(notification as ChangeEvent);

@@ -4,8 +4,8 @@
 import type { Caller, Handler, Notification } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
-import { RESOURCE_UPDATED } from "../protocol/lists.ts";
-import type { Resource, SubscriptionFilter } from "../protocol/model/index.ts";
+import type { Resource } from "../protocol/model/index.ts";
+import { covers, filterOf, namesIn, resourceUpdated } from "../protocol/subscription.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
 import { DEFAULT_SESSION, ownerOf } from "./common-tools.ts";
@@ -199,8 +199,7 @@ export class SessionListeners {
   readonly listen =
     (server: Server): Handler =>
     async (request, context) => {
-      const { resourceSubscriptions = [] } = request.params["notifications"] as SubscriptionFilter;
-      const uris = resourceSubscriptions.filter((uri) => uri.startsWith(SESSION_URI));
+      const uris = namesIn(filterOf(request), "resourceSubscriptions").filter((uri) => uri.startsWith(SESSION_URI));
       if (uris.length === 0) return server(request, context);
       const listener = { owner: ownerOf(context), uris, notify: (one: Notification) => context.notify(one) };
       this.#listeners.add(listener);
@@ -216,7 +215,7 @@ export class SessionListeners {
     for (const what of resources) {
       const uri = `${SESSION_URI}${session}/${what}`;
       for (const { owner: subscribed, uris, notify } of this.#listeners) {
-        if (subscribed === owner && uris.includes(uri)) notify({ method: RESOURCE_UPDATED, params: { uri } });
+        if (subscribed === owner && uris.some((whole) => covers(whole, uri))) notify(resourceUpdated(uri));
       }
     }
   }

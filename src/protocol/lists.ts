@@ -57,8 +57,6 @@ export function unavailableIn(result: Result | undefined): readonly Unavailable[
   return Array.isArray(listed) ? listed.filter(isEntry) : [];
 }
 
-export const SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
-export const RESOURCE_UPDATED = "notifications/resources/updated";
 /** Sent by session-style clients. */
 export const ROOTS_LIST_CHANGED = "notifications/roots/list_changed";
 
@@ -68,14 +66,6 @@ export const CACHEABLE: ReadonlySet<string> = new Set([
   ...Object.values(LISTS).map(({ method }) => method),
   "resources/read",
 ]);
-
-/** Whether a subscription was granted nothing, so that no notification can ever come on its stream. */
-export function grantsNothing(granted: unknown): boolean {
-  return (
-    !isObject(granted) ||
-    Object.values(granted).every((value) => value === false || (Array.isArray(value) && value.length === 0))
-  );
-}
 
 // Pages of a list and their cursors. A cursor contains the name of its list, so that other lists refuse it, and the
 // order and key of the last item. It contains no index, so it stays valid when items are added or removed. It grants no

@@ -5,6 +5,7 @@
 import { ExpiringMap } from "../core/expiring-map.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import { CACHEABLE } from "./lists.ts";
+import { covers } from "./subscription.ts";
 
 export interface CacheOptions {
   /** Returns the milliseconds of a monotonic clock. */
@@ -125,8 +126,8 @@ export class Cache {
   }
 }
 
-/** The updated resource may be a part of the cached one, or contain it. Dropping too much only costs one request. */
+/** The updated resource may be a part of the cached one, or contain it. */
 function concerns(cached: unknown, updated: unknown): boolean {
   if (typeof cached !== "string" || typeof updated !== "string") return true;
-  return cached.startsWith(updated) || updated.startsWith(cached);
+  return covers(cached, updated) || covers(updated, cached);
 }

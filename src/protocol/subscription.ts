@@ -1,113 +1,108 @@
-// A `subscriptions/listen` that outlives interruptions: it is opened again, and its caller gets one acknowledgement. No
-// server records the changes that were missed, so after each reopening all that is granted is reported as changed.
+// What a subscription says: the filter of its `subscriptions/listen`, the acknowledgement with what is granted, and the
+// notifications of changes. Also which changes concern it; this is the only rule for the URIs of updates.
 
-import { attempt, backoffMs, deferred, forwardAbort, pause } from "../core/async.ts";
-import type { Context, Notification, Result } from "../core/handler.ts";
-import {
-  changedFlag,
-  changedMethod,
-  grantsNothing,
-  LIST_CAPABILITIES,
-  RESOURCE_UPDATED,
-  SUBSCRIPTION_ACKNOWLEDGED,
-} from "./lists.ts";
-import type { Json } from "./revision.ts";
+import type { Notification, Request } from "../core/handler.ts";
+import { isObject } from "../core/values.ts";
+import { changedFlag, changedMethod, LIST_CAPABILITIES, type ListCapability } from "./lists.ts";
+import type { SubscriptionFilter } from "./model/index.ts";
 
-/** What the last acknowledgement granted; undefined before the first. */
-export interface Grant {
-  granted: Json | undefined;
+export const SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+export const RESOURCE_UPDATED = "notifications/resources/updated";
+export const TASK_CHANGED = "notifications/tasks";
+
+const LIST_OF: ReadonlyMap<string, ListCapability> = new Map(
+  LIST_CAPABILITIES.map((capability) => [changedMethod(capability), capability]),
+);
+
+/** The notifications that only those get who have subscribed to them. */
+export const CHANGES: ReadonlySet<string> = new Set([...LIST_OF.keys(), RESOURCE_UPDATED, TASK_CHANGED]);
+
+/** The list that a notification reports as changed, if it does. */
+export function changedList({ method }: Notification): ListCapability | undefined {
+  return LIST_OF.get(method);
 }
 
-/** Whether a subscription is opened again at once, after a pause that grows with each failure, or not at all. */
-export type Reopens = "now" | "later" | false;
-
-/** A subscription that has ended, though its caller has not ended it. */
-export interface EndedSubscription {
-  /** What was granted this time; undefined if there was no acknowledgement. */
-  readonly granted: Json | undefined;
-  /** Why it ended; undefined if it ended with a result. */
-  readonly error: unknown;
-  /** How many times in a row it has ended too early. */
-  readonly failures: number;
+export function resourceUpdated(uri: string): Notification {
+  return { method: RESOURCE_UPDATED, params: { uri } };
 }
 
-export interface SubscriptionSteps {
-  /** Opens the subscription, and settles when it ends. `move` ends it, so that it is opened again elsewhere. */
-  open(context: Context, move: () => void): Promise<Result>;
-  /** By default a subscription is opened again only after a `move`. */
-  reopens?(ended: EndedSubscription): Reopens | Promise<Reopens>;
-  /** A subscription that lasted this long since its acknowledgement resets the failures. Default: 1 minute. */
-  readonly stableMs?: number;
+export function listenRequest(notifications: SubscriptionFilter): Request {
+  return { method: "subscriptions/listen", params: { notifications } };
 }
 
-const STABLE_MS = 60_000;
-const MOVED = new Error("The subscription moves");
+export function filterOf({ params }: Request): SubscriptionFilter {
+  const filter = params["notifications"];
+  return isObject(filter) ? filter : {};
+}
 
-/** Keeps the subscription open until it ends for good. */
-export async function keepSubscribed(context: Context, grant: Grant, steps: SubscriptionSteps): Promise<Result> {
-  const { signal } = context;
-  for (let failures = 0; ; failures += 1) {
-    let since = Infinity;
-    let granted: Json | undefined;
-    const stop = forwardAbort(signal);
-    const notify = (notification: Notification): void => {
-      if (stop.signal.aborted) return;
-      if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
-        context.notify(notification);
-        return;
-      }
-      since = performance.now();
-      granted = (notification.params?.["notifications"] as Json | undefined) ?? {};
-      const isFirst = grant.granted === undefined;
-      // A server may grant something else when the subscription is opened again.
-      grant.granted = granted;
-      if (isFirst) context.notify(notification);
-      else for (const change of possibleChanges(granted)) context.notify(change);
-    };
-    const own: Context = { ...context, signal: stop.signal, notify };
-    // What is left behind is not awaited, since it may ignore its signal.
-    const moved = deferred<never>();
-    const move = (): void => {
-      stop.abort(MOVED);
-      moved.reject(MOVED);
-    };
-    const ended = await Promise.race([attempt(() => steps.open(own, move)), moved.promise]).then(
-      (result) => ({ result }),
-      (error: unknown) => ({ error }),
-    );
-    stop.forget();
-    if (performance.now() - since >= (steps.stableMs ?? STABLE_MS)) failures = 0;
-    const error = "error" in ended ? ended.error : undefined;
-    const isMoved = stop.signal.reason === MOVED;
-    const reopens = signal.aborted
-      ? false
-      : isMoved
-        ? "now"
-        : ((await steps.reopens?.({ granted, error, failures })) ?? false);
-    if (reopens === false) {
-      if ("error" in ended) throw ended.error === MOVED ? signal.reason : ended.error;
-      return ended.result;
-    }
-    if (reopens === "later") await pause(backoffMs(failures), signal);
-  }
+export function acknowledgement(granted: SubscriptionFilter): Notification {
+  return { method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: granted } };
+}
+
+/** What an acknowledgement grants; undefined for any other notification. */
+export function grantedIn({ method, params }: Notification): SubscriptionFilter | undefined {
+  if (method !== SUBSCRIPTION_ACKNOWLEDGED) return undefined;
+  const granted = params?.["notifications"];
+  return isObject(granted) ? granted : {};
+}
+
+/** The resources or tasks of a filter, which may come from a server that sends anything. */
+export function namesIn(filter: unknown, field: "resourceSubscriptions" | "taskIds"): readonly string[] {
+  const names = isObject(filter) ? filter[field] : undefined;
+  return Array.isArray(names) ? (names as readonly string[]) : [];
+}
+
+/** The lists of a filter, or those of them that are `among` others. */
+export function listsIn(filter: SubscriptionFilter, among = LIST_CAPABILITIES): ListCapability[] {
+  return among.filter((capability) => filter[changedFlag(capability)] === true);
+}
+
+/** The lists whose changes a server with these capabilities reports. */
+export function changingLists(capabilities: unknown): ListCapability[] {
+  return LIST_CAPABILITIES.filter((capability) => {
+    const declared = isObject(capabilities) ? capabilities[capability] : undefined;
+    return isObject(declared) && declared["listChanged"] === true;
+  });
+}
+
+/** Fields without names are left out. */
+export function filterFor(
+  lists: Iterable<ListCapability>,
+  names: { readonly resourceSubscriptions?: readonly string[]; readonly taskIds?: readonly string[] } = {},
+): SubscriptionFilter {
+  const flags = Array.from(lists, (list) => [changedFlag(list), true] as const);
+  return Object.fromEntries<unknown>([...flags, ...Object.entries(names).filter(([, all]) => all.length > 0)]);
+}
+
+/** Whether nothing was granted, so that no notification can ever come. */
+export function grantsNothing(granted: unknown): boolean {
+  return (
+    !isObject(granted) ||
+    Object.values(granted).every((value) => value === false || (Array.isArray(value) && value.length === 0))
+  );
 }
 
 /**
- * Whether a subscription that its server has ended with a result is opened again. A server that stops ends all of them
- * in this way (specification, basic/patterns/subscriptions, graceful closure), and the client cannot know why. A
- * subscription to tasks alone ends with the tasks, and one that grants nothing ends at once.
+ * Whether an update of a resource concerns a subscription to this URI. It may name a sub-resource of what was
+ * subscribed to (specification, ResourceUpdatedNotificationParams), which begins at a delimiter.
  */
-export function isLasting(granted: Json | undefined): boolean {
-  const { taskIds: _tasks, ...lasting } = granted ?? {};
-  return !grantsNothing(lasting);
+export function covers(uri: string, updated: string): boolean {
+  if (!updated.startsWith(uri)) return false;
+  return updated.length === uri.length || uri.endsWith("/") || "/?#".includes(updated.charAt(uri.length));
 }
 
-/** Notifications of everything that a subscription with this grant would report. Tasks report their state themselves. */
-export function possibleChanges(granted: Json): Notification[] {
-  const uris = granted["resourceSubscriptions"];
-  const lists = LIST_CAPABILITIES.filter((capability) => granted[changedFlag(capability)] === true);
+/** Whether a subscription with this filter gets the notification of a change. */
+export function isConcerned(filter: SubscriptionFilter, notification: Notification): boolean {
+  const list = changedList(notification);
+  if (list !== undefined) return filter[changedFlag(list)] === true;
+  const updated = notification.method === RESOURCE_UPDATED ? notification.params?.["uri"] : undefined;
+  return typeof updated === "string" && namesIn(filter, "resourceSubscriptions").some((uri) => covers(uri, updated));
+}
+
+/** All changes that a subscription with this grant could report. Tasks report their state themselves. */
+export function possibleChanges(granted: SubscriptionFilter): Notification[] {
   return [
-    ...lists.map((capability) => ({ method: changedMethod(capability) })),
-    ...(Array.isArray(uris) ? uris : []).map((uri: unknown) => ({ method: RESOURCE_UPDATED, params: { uri } })),
+    ...listsIn(granted).map((list) => ({ method: changedMethod(list) })),
+    ...namesIn(granted, "resourceSubscriptions").map(resourceUpdated),
   ];
 }

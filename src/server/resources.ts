@@ -3,7 +3,7 @@
 // whose `contents` are resource contents is the whole result, undefined is "not found", and anything else is JSON.
 
 import { Buffer } from "node:buffer";
-import { demandScopes } from "../protocol/caller.ts";
+import { demandScopes, permits } from "../protocol/caller.ts";
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -198,6 +198,11 @@ export class Resources {
   scopesOf(uri: string, context: Context): readonly string[] | undefined {
     const found = this.#find(uri, context);
     return found && (found.options.scopes ?? []);
+  }
+
+  isReadable(uri: string, context: Context): boolean {
+    const scopes = this.scopesOf(uri, context);
+    return scopes !== undefined && permits(scopes, context.caller);
   }
 
   completers(uri: string, context: Context): Completers | undefined {

@@ -7,7 +7,8 @@ import { defined } from "../core/values.ts";
 import { compose } from "../protocol/compose.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../protocol/lists.ts";
-import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../protocol/model/index.ts";
+import type { CompleteParams, ServerCapabilities } from "../protocol/model/index.ts";
+import { filterFor, filterOf, listsIn } from "../protocol/subscription.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { checkLogLevel } from "./call-context.ts";
 import { InputRequiredCodec } from "./input-required.ts";
@@ -194,7 +195,8 @@ export interface Server<Tools extends object = object, Env = unknown> extends Ha
    */
   removePrompt(name: string): boolean;
   /**
-   * Notifies the clients that subscribed to this URI that the resource has changed.
+   * Notifies the clients that subscribed to this URI that the resource has changed. If it is a part of a resource, as
+   * `notes://1/title` is of `notes://1`, those who subscribed to the whole and may read the part are notified too.
    *
    * @example
    * server.resourceUpdated("notes://today");
@@ -287,7 +289,7 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
     removeResource: (uri) => resources.entries.delete(uri),
     removeTemplate: (uriTemplate) => resources.templates.delete(uriTemplate),
     removePrompt: (name) => prompts.entries.delete(name),
-    resourceUpdated: (uri) => subscriptions.resourceUpdated(uri),
+    resourceUpdated: (uri) => subscriptions.resourceUpdated(uri, (context) => resources.isReadable(uri, context)),
     notify: (notification) => subscriptions.notifyAll(notification),
     // oxlint-disable-next-line typescript/no-deprecated
     log: (level, data, logger) => registry.log(level, data, logger),
@@ -444,7 +446,8 @@ class Registry {
 
   async #listen(request: Request, context: Context): Promise<Result> {
     const { listChanged = true, subscribe = true } = this.#options;
-    const { taskIds = [], resourceSubscriptions = [] } = request.params["notifications"] as SubscriptionFilter;
+    const asked = filterOf(request);
+    const { taskIds = [], resourceSubscriptions = [] } = asked;
     const withTasks = this.tools.hasTaskTools && taskIds.length > 0;
     const tasks = withTasks ? await (await this.#loadTasks()).subscribe(taskIds, context) : undefined;
     const resources = new Map<string, readonly string[]>();
@@ -455,8 +458,9 @@ class Registry {
     // Refuse the whole subscription instead of granting less, so that the error names all missing scopes.
     const scopes = new Set([...resources.values(), tasks?.scopes ?? []].flat());
     demandScopes([...scopes], context.caller, "The subscription");
-    const lists = LIST_CAPABILITIES.filter((list) => listChanged && this[list].wasUsed);
-    await this.subscriptions.listen(request, context, { lists, uris: [...resources.keys()] }, tasks);
+    const lists = listsIn(asked).filter((list) => listChanged && this[list].wasUsed);
+    const changes = filterFor(lists, { resourceSubscriptions: [...resources.keys()] });
+    await this.subscriptions.listen(asked, context, changes, tasks);
     return this.#results.complete({});
   }
 }

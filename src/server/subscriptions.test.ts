@@ -1,11 +1,9 @@
-// subscriptions/listen: what is granted, what is delivered to whom, and how it ends. Also Broadcaster: every receiver
-// gets each broadcast once and in order, and other work runs in between.
+// subscriptions/listen: what is granted, what is delivered to whom, and how it ends.
 
 import { describe, expect, it } from "vitest";
 import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/base.ts";
 import { createServer } from "./server.ts";
-import { Broadcaster } from "./subscriptions.ts";
 
 const info = { name: "test", version: "1" };
 const done = { resultType: "complete", _meta: { [META.serverInfo]: info } };
@@ -98,6 +96,20 @@ describe("subscriptions/listen", () => {
     await server.close();
   });
 
+  it("reports the update of a part to those who subscribed to the whole and may read the part", async () => {
+    const server = createServer(info)
+      .template("notes://{id}", {}, () => "x")
+      .template("notes://{id}/title", {}, () => "x")
+      .resource("notes://1/secret", { visible: () => false }, () => "x")
+      .resource("notes://1/key", { scopes: ["keys"] }, () => "x");
+    const caller = fakeClient(server, { caller: { principal: "someone" } });
+    void caller.call("subscriptions/listen", { notifications: { resourceSubscriptions: ["notes://1"] } });
+    const uris = ["notes://1/title", "notes://10/title", "notes://1/secret", "notes://1/key", "notes://1/nothing"];
+    for (const uri of uris) server.resourceUpdated(uri);
+    expect(caller.notifications.slice(1)).toEqual([updated("notes://1/title")]);
+    await server.close();
+  });
+
   it("delivers nothing after it has ended", async () => {
     const server = full();
     const caller = fakeClient(server);
@@ -124,54 +136,5 @@ describe("subscriptions/listen", () => {
     for (const params of [{}, { notifications: [] }, { notifications: { resourceSubscriptions: [1] } }]) {
       expect((await caller.callError("subscriptions/listen", params)).kind).toBe("invalid_params");
     }
-  });
-});
-
-describe("Broadcaster", () => {
-  const many = Array.from({ length: 1_000 }, (_, index) => index);
-
-  async function until(isDone: () => boolean): Promise<number> {
-    let turns = 0;
-    for (; !isDone(); turns += 1) await new Promise((resolve) => setImmediate(resolve));
-    return turns;
-  }
-
-  it("delivers to a few receivers at once", () => {
-    const broadcaster = new Broadcaster<number>();
-    const received: number[] = [];
-    broadcaster.send([1, 2, 3], (receiver) => received.push(receiver));
-    broadcaster.send([1], (receiver) => received.push(receiver + 10));
-    expect(received).toEqual([1, 2, 3, 11]);
-  });
-
-  it("delivers to many receivers once each, over several turns of the event loop", async () => {
-    const broadcaster = new Broadcaster<number>();
-    const received: number[] = [];
-    broadcaster.send(many, (receiver) => received.push(receiver));
-    expect(received.length).toBeLessThan(100);
-    expect(await until(() => received.length === many.length)).toBeGreaterThan(5);
-    expect(received).toEqual(many);
-  });
-
-  it("keeps the order of broadcasts for each receiver, even of those sent during a delivery", async () => {
-    const broadcaster = new Broadcaster<number>();
-    const received = new Map<number, string[]>(many.map((receiver) => [receiver, []]));
-    const send = (message: string): void => broadcaster.send(many, (receiver) => received.get(receiver)?.push(message));
-    send("one");
-    send("two");
-    await until(() => (received.get(500)?.length ?? 0) > 0);
-    send("three");
-    await until(() => received.get(999)?.length === 3);
-    expect([...received.values()].every((messages) => messages.join() === "one,two,three")).toBe(true);
-  });
-
-  it("goes on after a receiver that throws", () => {
-    const broadcaster = new Broadcaster<number>();
-    const received: number[] = [];
-    broadcaster.send([1, 2, 3], (receiver) => {
-      if (receiver === 2) throw new Error("gone");
-      received.push(receiver);
-    });
-    expect(received).toEqual([1, 3]);
   });
 });

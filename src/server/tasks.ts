@@ -12,16 +12,10 @@ import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
+import type { TaskSubscription } from "../protocol/subscribers.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
 import { PendingInputs } from "../tasks/pending-inputs.ts";
-import {
-  answerTaskRequest,
-  subscribeToTasks,
-  taskOwner,
-  type TaskStore,
-  type TaskSubscription,
-  type WatchedTask,
-} from "../tasks/store.ts";
+import { answerTaskRequest, subscribeToTasks, taskOwner, type TaskStore, type WatchedTask } from "../tasks/store.ts";
 import type { RetryInput } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import type { TaskLimits, TaskOptions } from "./options.ts";

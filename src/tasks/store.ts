@@ -6,6 +6,7 @@
 import type { Caller, Context, Request } from "../core/handler.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
+import type { TaskSubscription } from "../protocol/subscribers.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
 
 /**
@@ -66,15 +67,6 @@ export async function answerTaskRequest(
     default:
       throw methodNotFound(method);
   }
-}
-
-/** The part of a `subscriptions/listen` that is about tasks. */
-export interface TaskSubscription {
-  readonly granted: { readonly taskIds: readonly string[] };
-  /** The scopes that the caller needs. */
-  readonly scopes: readonly string[];
-  /** Starts to notify. Calls `onEnd` when nothing more can come. Returns a function that stops this. */
-  begin(onEnd: () => void): () => void;
 }
 
 /** A subscription to those of the tasks that the caller may see; undefined if there are none. */

@@ -11,7 +11,7 @@ import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
+import { keepSubscribed, type Grant } from "../../protocol/keep-subscribed.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { ListsStore, type ListsFile } from "./stored-lists.ts";
 import { SESSION_BUSY } from "./client-requests.ts";

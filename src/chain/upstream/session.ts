@@ -12,25 +12,27 @@ import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { canAnswer, INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
-  changedFlag,
-  changedMethod,
-  LIST_CAPABILITIES,
-  LISTS,
-  SUBSCRIPTION_ACKNOWLEDGED,
-  type ListCapability,
-} from "../../protocol/lists.ts";
-import type { Json } from "../../protocol/revision.ts";
-import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
-import {
   isLasting,
   keepSubscribed,
   type EndedSubscription,
   type Grant,
   type Reopens,
+} from "../../protocol/keep-subscribed.ts";
+import { changedMethod, LISTS, type ListCapability } from "../../protocol/lists.ts";
+import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
+import {
+  acknowledgement,
+  changedList,
+  changingLists,
+  filterFor,
+  filterOf,
+  isConcerned,
+  listsIn,
+  namesIn,
 } from "../../protocol/subscription.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
-import { answerFrom, ListsKeeper, grantedBy, type ListsOwner, type ListsStore } from "./stored-lists.ts";
+import { answerFrom, ListsKeeper, type ListsOwner, type ListsStore } from "./stored-lists.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
 import { UPSTREAM } from "./options.ts";
 import type { RecoveryOptions } from "./recovery.ts";
@@ -182,8 +184,9 @@ export class UpstreamSession implements ListsOwner {
       for (const notification of this.#early ?? []) context.notify(notification);
       this.#early = undefined;
     }
-    const wanted = request.params["notifications"] as Json;
-    const subscription: Subscription = { context, needsUpstream: needsUpstream(wanted), grant };
+    const filter = filterOf(request);
+    const names = [...namesIn(filter, "resourceSubscriptions"), ...namesIn(filter, "taskIds")];
+    const subscription: Subscription = { context, needsUpstream: names.length > 0, grant };
     const run = (): Promise<Result> => this.#keepOpen(request, subscription);
     this.#subscriptions.add(subscription);
     try {
@@ -225,7 +228,7 @@ export class UpstreamSession implements ListsOwner {
     };
     // The keeper reports changed lists, since it knows whether they differ from those that callers have seen.
     const notify = (notification: Notification): void => {
-      const keeper = LIST_CHANGES.has(notification.method) ? this.#lists : undefined;
+      const keeper = changedList(notification) === undefined ? undefined : this.#lists;
       if (keeper?.reportsChanges === true) keeper.changed();
       else context.notify(notification);
     };
@@ -237,11 +240,11 @@ export class UpstreamSession implements ListsOwner {
     }
   }
 
-  async #grantFromStored({ params }: Request, context: Context, grant: Grant): Promise<void> {
+  async #grantFromStored(request: Request, context: Context, grant: Grant): Promise<void> {
     const stored = await this.#host.store?.known();
     if (stored === undefined || context.signal.aborted) return;
-    grant.granted = grantedBy(stored, params["notifications"] as Json);
-    context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: grant.granted } });
+    grant.granted = filterFor(listsIn(filterOf(request), changingLists(stored.discovered["capabilities"])));
+    context.notify(acknowledgement(grant.granted));
   }
 
   async #reconnect(signal: AbortSignal): Promise<UpstreamConnection> {
@@ -334,10 +337,9 @@ export class UpstreamSession implements ListsOwner {
 
   /** Notifies callers of lists that have changed since they were shown. */
   notifyChanged(changes: readonly ListCapability[]): void {
+    const notifications = changes.map((capability) => ({ method: changedMethod(capability) }));
     for (const { context, grant } of this.#subscriptions) {
-      for (const capability of changes) {
-        if (grant.granted?.[changedFlag(capability)] === true) context.notify({ method: changedMethod(capability) });
-      }
+      for (const change of notifications) if (isConcerned(grant.granted ?? {}, change)) context.notify(change);
     }
   }
 
@@ -367,14 +369,5 @@ export class UpstreamSession implements ListsOwner {
   }
 }
 
-const LIST_CHANGES: ReadonlySet<string> = new Set(LIST_CAPABILITIES.map(changedMethod));
-
 /** Methods that stored lists can answer. */
 const STORED_METHODS: ReadonlySet<string> = new Set(["server/discover", ...LISTS_BY_METHOD.keys()]);
-
-function needsUpstream(wanted: Json): boolean {
-  return ["resourceSubscriptions", "taskIds"].some((key) => {
-    const names = wanted[key];
-    return Array.isArray(names) && names.length > 0;
-  });
-}

@@ -10,15 +10,8 @@ import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, replaceBy
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze, isObject } from "../../core/values.ts";
-import {
-  changedFlag,
-  jsonLength,
-  LIST_CAPABILITIES,
-  LISTS,
-  type List,
-  type ListCapability,
-} from "../../protocol/lists.ts";
-import type { Json } from "../../protocol/revision.ts";
+import { jsonLength, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
+import { changedList, filterFor, listenRequest } from "../../protocol/subscription.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 import { readAllPages } from "../router/pages.ts";
@@ -99,18 +92,6 @@ function changesSince(
   return [...new Set(changed.map(({ capability }) => capability))];
 }
 
-/** What the upstream would grant to a subscription with this filter. */
-export function grantedBy({ discovered }: StoredLists, wanted: Json): Json {
-  const capabilities = isObject(discovered["capabilities"]) ? discovered["capabilities"] : {};
-  const granted = LIST_CAPABILITIES.flatMap((capability) => {
-    const flag = changedFlag(capability);
-    const declared = capabilities[capability];
-    const canChange = isObject(declared) && declared["listChanged"] === true;
-    return canChange && wanted[flag] === true ? [[flag, true] as const] : [];
-  });
-  return Object.fromEntries(granted);
-}
-
 /** Changes often come in bursts, so the upstream is read this long after the first one. */
 const SETTLE_MS = 100;
 /** The shortest time between two reads, for an upstream that reports changes all the time. */
@@ -165,14 +146,12 @@ export class ListsKeeper {
     this.#isFirstRead = true;
     this.#readAt = -Infinity;
     this.#readSoon(opened);
-    const flags = LIST_CAPABILITIES.map((capability) => [changedFlag(capability), true] as const);
     const context: Context = {
       ...this.#owner.background(new AbortController().signal),
-      notify: ({ method }) => (method.endsWith("/list_changed") ? this.changed() : undefined),
+      notify: (notification) => (changedList(notification) === undefined ? undefined : this.changed()),
     };
-    const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
     // The subscription ends with the connection. An upstream without subscriptions is not watched.
-    opened.connection.handler(request, context).catch(() => undefined);
+    opened.connection.handler(listenRequest(filterFor(LIST_CAPABILITIES)), context).catch(() => undefined);
   }
 
   /** Called when the lists may have changed. */

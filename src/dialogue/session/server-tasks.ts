@@ -17,16 +17,10 @@ import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, invalidParams, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
+import type { TaskSubscription } from "../../protocol/subscribers.ts";
 import { withTasksExtension, hasTasks, isTaskFinished, type TaskSupport } from "../../protocol/tasks.ts";
 import { taskOutcome, completeTask } from "../../tasks/completion.ts";
-import {
-  answerTaskRequest,
-  subscribeToTasks,
-  taskOwner,
-  type TaskStore,
-  type TaskSubscription,
-  type WatchedTask,
-} from "../../tasks/store.ts";
+import { answerTaskRequest, subscribeToTasks, taskOwner, type TaskStore, type WatchedTask } from "../../tasks/store.ts";
 import { checkTaskScopes, hasIdentity, initialTaskState, TaskTable, TaskWatch } from "../../tasks/watch.ts";
 import { afterEvents, within } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";

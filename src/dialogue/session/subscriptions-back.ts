@@ -3,45 +3,27 @@
 // what it asked for, as far as the server supports it. Messages outside any call (logs, requests right after the
 // handshake) are delivered here too, because a subscription is the only call that is always open.
 
-import { onAbort } from "../../core/async.ts";
 import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
-import {
-  changedFlag,
-  changedMethod,
-  LIST_CAPABILITIES,
-  RESOURCE_UPDATED,
-  SUBSCRIPTION_ACKNOWLEDGED,
-} from "../../protocol/lists.ts";
-import type { Json } from "../../protocol/revision.ts";
-import type { SessionRenewal } from "./handshake.ts";
+import { isObject } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
-import type { TaskSubscription } from "../../tasks/store.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { Subscriber, Subscribers, type TaskSubscription } from "../../protocol/subscribers.ts";
+import { changingLists, filterFor, filterOf, listsIn, namesIn, possibleChanges } from "../../protocol/subscription.ts";
 import type { Peer } from "../calls/peer.ts";
-
-interface Subscriber {
-  readonly context: Context;
-  readonly flags: ReadonlySet<string>;
-  readonly uris: Set<string>;
-  /** Notifications that came before the acknowledgement; undefined once it is sent. */
-  early: Notification[] | undefined;
-}
+import type { SessionRenewal } from "./handshake.ts";
 
 /** The one subscription to a resource: how many subscribers share it, and whether the server granted it. */
 interface SharedSubscription {
   count: number;
-  readonly granted: Promise<boolean>;
+  readonly isGranted: Promise<boolean>;
 }
-
-const FLAG_OF: Readonly<Record<string, string>> = Object.fromEntries(
-  LIST_CAPABILITIES.map((capability) => [changedMethod(capability), changedFlag(capability)]),
-);
 
 export class ServerSubscriptions {
   readonly #peer: Peer;
   readonly #inSession: SessionRenewal["run"];
   readonly #capabilities: () => Json;
   readonly #defaultContext: Context;
-  readonly #subscribers = new Set<Subscriber>();
+  readonly #subscribers = new Subscribers();
   readonly #shared = new Map<string, SharedSubscription>();
 
   /** `inSession` runs work in a session, renewing it if it is lost. */
@@ -65,8 +47,9 @@ export class ServerSubscriptions {
 
   /** A subscription of this client, for messages outside any call; one without resources is preferred. */
   contextOf({ key }: Caller): Context | undefined {
-    const own = [...this.#subscribers].filter(({ context }) => context.caller.key === key);
-    return (own.findLast(({ uris }) => uris.size === 0) ?? own.at(-1))?.context;
+    const ofClient = [...this.#subscribers].filter(({ context }) => context.caller.key === key);
+    const withoutResources = ofClient.findLast(({ filter }) => filter.resourceSubscriptions === undefined);
+    return (withoutResources ?? ofClient.at(-1))?.context;
   }
 
   /**
@@ -74,106 +57,69 @@ export class ServerSubscriptions {
    * connection closes first.
    */
   async listen(request: Request, context: Context, tasks?: TaskSubscription): Promise<Result> {
-    const wanted = request.params["notifications"] as Json;
-    const flags = Object.values(FLAG_OF).filter((flag) => wanted[flag] === true && this.#canChange(flag));
-    const uris = (wanted["resourceSubscriptions"] as readonly string[] | undefined) ?? [];
-    const subscriber: Subscriber = { context, flags: new Set(flags), uris: new Set(), early: [] };
+    const asked = filterOf(request);
+    const lists = listsIn(asked, changingLists(this.#capabilities()));
+    const uris = [...new Set(namesIn(asked, "resourceSubscriptions"))];
+    // The filter has all URIs before the server answers, since an update may come together with the answer.
+    const subscriber = new Subscriber(context, filterFor(lists, { resourceSubscriptions: uris }));
     // A subscription to tasks alone does not get messages outside any call.
-    const isTasksOnly = tasks !== undefined && flags.length === 0 && uris.length === 0;
-    if (!isTasksOnly) this.#subscribers.add(subscriber);
+    if (tasks === undefined || lists.length > 0 || uris.length > 0) this.#subscribers.add(subscriber);
     const over = new AbortController();
-    const forget = onAbort(context.signal, () => over.abort());
-    if (context.signal.aborted) over.abort();
-    let stop = (): void => undefined;
+    void subscriber.ended.then(() => over.abort());
+    let resourceSubscriptions: readonly string[] = [];
     try {
-      await this.#subscribe(subscriber, uris);
-      const granted = {
-        ...Object.fromEntries(flags.map((flag) => [flag, true])),
-        ...(subscriber.uris.size > 0 ? { resourceSubscriptions: [...subscriber.uris] } : undefined),
-        ...tasks?.granted,
-      };
-      context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: granted } });
-      const early = subscriber.early ?? [];
-      subscriber.early = undefined;
-      for (const notification of early) context.notify(notification);
-      stop = tasks?.begin(() => (isTasksOnly ? over.abort() : undefined)) ?? stop;
+      resourceSubscriptions = await this.#subscribe(uris);
+      subscriber.acknowledge(filterFor(lists, { resourceSubscriptions }), tasks);
       await this.#peer.untilClosed(over.signal);
       return { resultType: "complete" };
     } finally {
-      stop();
-      forget();
+      subscriber.end();
       this.#subscribers.delete(subscriber);
-      for (const uri of subscriber.uris) this.#release(uri);
+      for (const uri of resourceSubscriptions) this.#release(uri);
     }
   }
 
   /** Subscribes again. `mayHaveMissed`: changes may have been missed, so all is reported as changed. */
   async renew(mayHaveMissed: boolean): Promise<void> {
     const uris = [...this.#shared.keys()];
-    await Promise.all(
-      uris.map((uri) =>
-        this.#peer.call("resources/subscribe", () => ({ uri }), this.#defaultContext).catch(() => undefined),
-      ),
-    );
-    if (mayHaveMissed) this.#notifyAll();
-  }
-
-  #notifyAll(): void {
-    for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
-    for (const uri of this.#shared.keys()) this.deliver({ method: RESOURCE_UPDATED, params: { uri } });
+    await Promise.all(uris.map((uri) => this.#call("resources/subscribe", uri).catch(() => undefined)));
+    if (!mayHaveMissed) return;
+    const all = filterFor(changingLists(this.#capabilities()), { resourceSubscriptions: [...this.#shared.keys()] });
+    for (const change of possibleChanges(all)) this.deliver(change);
   }
 
   deliver(notification: Notification): void {
-    if (notification.method === "notifications/message") {
-      this.deliverToAll(notification);
-      return;
-    }
-    const flag = FLAG_OF[notification.method];
-    const uri = notification.method === RESOURCE_UPDATED ? notification.params?.["uri"] : undefined;
-    for (const subscriber of this.#subscribers) {
-      if (flag !== undefined ? subscriber.flags.has(flag) : typeof uri === "string" && covers(subscriber.uris, uri)) {
-        this.#notify(subscriber, notification);
-      }
-    }
+    if (notification.method === "notifications/message") this.deliverToAll(notification);
+    else this.#subscribers.notify(notification);
   }
 
   /** Delivers a notification that belongs to no call and to no list or resource. */
   deliverToAll(notification: Notification): void {
-    const clients = [...this.#subscribers].filter(({ context }) => context.caller.key !== INTERNAL_CALLER.key);
-    for (const client of clients) this.#notify(client, notification);
-    if (clients.length === 0) this.#defaultContext.notify(notification);
+    const isClient = ({ context }: Subscriber): boolean => context.caller.key !== INTERNAL_CALLER.key;
+    if ([...this.#subscribers].some(isClient)) this.#subscribers.notify(notification, isClient);
+    else this.#defaultContext.notify(notification);
   }
 
-  #notify(subscriber: Subscriber, notification: Notification): void {
-    if (subscriber.early === undefined) subscriber.context.notify(notification);
-    else subscriber.early.push(notification);
+  #call(method: string, uri: string): Promise<Result> {
+    return this.#peer.call(method, () => ({ uri }), this.#defaultContext);
   }
 
-  #canChange(flag: string): boolean {
-    const capability = this.#capabilities()[flag.replace("ListChanged", "")] as Json | undefined;
-    return capability?.["listChanged"] === true;
-  }
-
-  /** Resources that the server refuses are left out of the acknowledgement. */
-  async #subscribe(subscriber: Subscriber, uris: readonly string[]): Promise<void> {
-    if ((this.#capabilities()["resources"] as Json | undefined)?.["subscribe"] !== true) return;
-    const wanted = [...new Set(uris)];
-    // The URIs are added before the answer, since an update may come together with the answer.
-    for (const uri of wanted) subscriber.uris.add(uri);
-    const granted = await Promise.all(wanted.map((uri) => this.#join(uri)));
-    for (const [index, uri] of wanted.entries()) if (granted[index] !== true) subscriber.uris.delete(uri);
+  /** Returns the resources that the server grants. */
+  async #subscribe(uris: readonly string[]): Promise<readonly string[]> {
+    const { resources } = this.#capabilities();
+    if (!isObject(resources) || resources["subscribe"] !== true) return [];
+    const granted = await Promise.all(uris.map((uri) => this.#join(uri)));
+    return uris.filter((_, index) => granted[index]);
   }
 
   /** Joins the shared subscription to this resource, or creates it. Returns whether the server granted it. */
   async #join(uri: string): Promise<boolean> {
     let shared = this.#shared.get(uri);
     if (shared === undefined) {
-      const subscribed = this.#inSession(() =>
-        this.#peer.call("resources/subscribe", () => ({ uri }), this.#defaultContext),
-      );
+      const subscribed = this.#inSession(() => this.#call("resources/subscribe", uri));
       shared = {
         count: 0,
-        granted: subscribed.then(
+        isGranted: subscribed.then(
           () => true,
           () => false,
         ),
@@ -181,30 +127,15 @@ export class ServerSubscriptions {
       this.#shared.set(uri, shared);
     }
     shared.count += 1;
-    if (await shared.granted) return true;
-    this.#leave(uri, shared);
-    return false;
-  }
-
-  /** Returns whether that was the last subscriber. */
-  #leave(uri: string, shared: SharedSubscription): boolean {
-    shared.count -= 1;
-    if (shared.count > 0 || this.#shared.get(uri) !== shared) return false;
-    return this.#shared.delete(uri);
+    const isGranted = await shared.isGranted;
+    if (!isGranted && this.#shared.get(uri) === shared) this.#shared.delete(uri);
+    return isGranted;
   }
 
   #release(uri: string): void {
     const shared = this.#shared.get(uri);
-    if (shared === undefined || !this.#leave(uri, shared)) return;
-    this.#peer.call("resources/unsubscribe", () => ({ uri }), this.#defaultContext).catch(() => undefined);
+    if (shared === undefined || (shared.count -= 1) > 0) return;
+    this.#shared.delete(uri);
+    this.#call("resources/unsubscribe", uri).catch(() => undefined);
   }
-}
-
-/** An update may name a sub-resource of what was subscribed to. */
-function covers(uris: ReadonlySet<string>, uri: string): boolean {
-  if (uris.has(uri)) return true;
-  for (const whole of uris) {
-    if (uri.startsWith(whole) && (whole.endsWith("/") || "/?#".includes(uri.charAt(whole.length)))) return true;
-  }
-  return false;
 }

@@ -6,9 +6,9 @@ import type { Context, Notification, Params, Request, Result } from "../../core/
 import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
+import type { TaskSubscription } from "../../protocol/subscribers.ts";
 import { hasTasks, type ToolExecution } from "../../protocol/tasks.ts";
 import { ToolFacts } from "../../tools/facts.ts";
-import type { TaskSubscription } from "../../tasks/store.ts";
 import type { ServerTasks, ServerTasksHost } from "./server-tasks.ts";
 
 export class TasksBack {

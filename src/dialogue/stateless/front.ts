@@ -16,20 +16,14 @@ import {
 import type { ErrorBody, NotificationMessage, RequestMessage } from "../../jsonrpc/message.ts";
 import { statelessCaller } from "../../protocol/caller.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
-import {
-  CACHEABLE,
-  changedMethod,
-  grantsNothing,
-  LIST_CAPABILITIES,
-  RESOURCE_UPDATED,
-  SUBSCRIPTION_ACKNOWLEDGED,
-} from "../../protocol/lists.ts";
+import { CACHEABLE } from "../../protocol/lists.ts";
 import { checkParams, readEnvelope } from "../../protocol/params.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
+import { CHANGES, grantedIn, grantsNothing } from "../../protocol/subscription.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { toErrorBody, unsupportedRevision, urlElicitationAsInput } from "../calls/errors.ts";
@@ -45,14 +39,6 @@ export interface StatelessFrontOptions {
   /** What is known about the sender of a message if the transport knows nothing. */
   readonly identity?: CallerIdentity;
 }
-
-/** The notifications that may be sent in a subscription. */
-const SUBSCRIPTION_NOTIFICATIONS: ReadonlySet<string> = new Set([
-  SUBSCRIPTION_ACKNOWLEDGED,
-  ...LIST_CAPABILITIES.map(changedMethod),
-  RESOURCE_UPDATED,
-  "notifications/tasks",
-]);
 
 /** Whether a request is meant to be stateless: it has one of the `_meta` keys that only such requests have. */
 export function isStateless({ method, params }: { readonly method: string; readonly params?: Params }): boolean {
@@ -143,12 +129,12 @@ export class StatelessFront {
     const notify = (notification: Notification): void => {
       const { method } = notification;
       if (inFlight.done || inFlight.cancelled) return;
-      if (!SUBSCRIPTION_NOTIFICATIONS.has(method) && !isVendorMethod(method)) return;
+      const granted = grantedIn(notification);
+      if (granted === undefined && !CHANGES.has(method) && !isVendorMethod(method)) return;
       const params = { ...notification.params, _meta: { ...notification.params?._meta, ...tag } };
       this.#send({ method, params }, revision, inbound);
       // A subscription that grants nothing ends at once.
-      const acknowledged = method === SUBSCRIPTION_ACKNOWLEDGED;
-      if (acknowledged && grantsNothing(notification.params?.["notifications"])) finish({});
+      if (granted !== undefined && grantsNothing(granted)) finish({});
     };
     const listening = this.#parkedCalls.handle(request, { ...call, notify }, this.#handler);
     const result = await Promise.race([listening, empty]);

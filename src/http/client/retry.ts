@@ -4,7 +4,7 @@
 // with the headers of the current schema.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { isLasting, keepSubscribed, type Grant } from "../../protocol/subscription.ts";
+import { isLasting, keepSubscribed, type Grant } from "../../protocol/keep-subscribed.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
 import { pause } from "../../core/async.ts";

@@ -112,6 +112,16 @@ describe("sharingListens", () => {
     expect(all.map(({ heard }) => heard.length)).toEqual(all.map((_, at) => (at === 3 ? 2 : 1)));
   });
 
+  it("tells notes://10/x apart from notes://1", async () => {
+    const { subscribe, update } = stage();
+    const all = Array.from({ length: 20 }, (_, at) => subscribe(`notes://${at}`));
+    await vi.advanceTimersByTimeAsync(2_000);
+    update("notes://10/x");
+    for (const { uri, heard } of all) {
+      expect(heard).toEqual(uri === "notes://10" ? ["granted", "notes://10/x"] : ["granted"]);
+    }
+  });
+
   it("keeps callers apart", async () => {
     const { open, subscribe } = stage();
     for (const key of ["one", "two"]) for (let at = 0; at < 20; at += 1) subscribe(uri(at), key);

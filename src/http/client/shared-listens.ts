@@ -3,11 +3,19 @@
 // listen with all their URIs replaces them, once it is granted. The old ones are read a little longer, since what they
 // carry may arrive later than the new grant.
 
-import { attempt, onAbort, unref } from "../../core/async.ts";
+import { attempt, deferred, onAbort, unref, type Deferred } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../../protocol/lists.ts";
+import type { SubscriptionFilter } from "../../protocol/model/index.ts";
+import {
+  filterOf,
+  grantedIn,
+  isConcerned,
+  listenRequest,
+  namesIn,
+  RESOURCE_UPDATED,
+} from "../../protocol/subscription.ts";
 
 /** How many listens a caller has before they are combined. */
 const MAX_SEPARATE = 8;
@@ -21,34 +29,30 @@ const MAX_LINGERING = 32;
 export function sharingListens(handler: Handler): Handler {
   const callers = new Map<string, CallerListens>();
   return (request, context) => {
-    const uris = resourcesOf(request);
-    if (uris === undefined) return handler(request, context);
+    if (!canBeCombined(request)) return handler(request, context);
     const { key } = context.caller;
     const caller = callers.get(key) ?? new CallerListens(handler, () => callers.delete(key));
     callers.set(key, caller);
-    return caller.subscribe(request, uris, context);
+    return caller.subscribe(request, context);
   };
 }
 
-/** The URIs of a listen that is for resources and nothing else. */
-function resourcesOf({ method, params }: Request): readonly string[] | undefined {
+function canBeCombined({ method, params }: Request): boolean {
   const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
-  if (!isObject(filter) || Object.keys(filter).length !== 1) return undefined;
-  const uris = filter["resourceSubscriptions"];
-  return Array.isArray(uris) && uris.length < MAX_URIS ? (uris as readonly string[]) : undefined;
+  const count = namesIn(filter, "resourceSubscriptions").length;
+  return count > 0 && count < MAX_URIS && isObject(filter) && Object.keys(filter).length === 1;
 }
 
 /** A subscription of the caller. */
 interface Member {
-  readonly uris: readonly string[];
+  readonly filter: SubscriptionFilter;
   readonly context: Context;
-  readonly resolve: (result: Result) => void;
-  readonly reject: (error: unknown) => void;
+  readonly outcome: Deferred<Result>;
 }
 
 /** A `subscriptions/listen` at the server. */
 interface Listen {
-  readonly uris: ReadonlySet<string>;
+  readonly filter: SubscriptionFilter;
   readonly members: Set<Member>;
   readonly stop: AbortController;
   /** Whether the server has granted all of it. */
@@ -72,80 +76,66 @@ class CallerListens {
     this.#onEmpty = onEmpty;
   }
 
-  subscribe(request: Request, uris: readonly string[], context: Context): Promise<Result> {
-    let forget = (): void => undefined;
-    return new Promise<Result>((resolve, reject) => {
-      const member: Member = { uris, context, resolve, reject };
-      const listen = this.#open(request, new Set(uris), context, (notification) => {
-        context.notify(notification);
-        this.#combine();
-      });
-      listen.members.add(member);
-      forget = onAbort(context.signal, () => this.#leave(member));
-    }).finally(() => forget());
+  subscribe(request: Request, context: Context): Promise<Result> {
+    const member: Member = { filter: filterOf(request), context, outcome: deferred() };
+    const listen = this.#open(request, context, (acknowledgement) => {
+      context.notify(acknowledgement);
+      this.#combine();
+    });
+    listen.members.add(member);
+    return member.outcome.promise.finally(onAbort(context.signal, () => this.#leave(member)));
   }
 
   #leave(member: Member): void {
-    const { signal } = member.context;
-    const message = `Cancelled: ${errorMessage(signal.reason)}`;
-    member.reject(new ConnectionError("cancelled", message, { cause: signal.reason }));
+    const { reason } = member.context.signal as { readonly reason: unknown };
+    member.outcome.reject(new ConnectionError("cancelled", `Cancelled: ${errorMessage(reason)}`, { cause: reason }));
     for (const listen of this.#listens) {
-      if (listen.members.delete(member) && listen.members.size === 0) this.#close(listen, signal.reason);
+      if (listen.members.delete(member) && listen.members.size === 0) this.#close(listen, reason);
     }
   }
 
-  #open(
-    request: Request,
-    uris: ReadonlySet<string>,
-    context: Context,
-    onAcknowledged: (notification: Notification) => void,
-  ): Listen {
-    const listen: Listen = { uris, members: new Set(), stop: new AbortController(), isGranted: false };
+  #open(request: Request, context: Context, onAcknowledged: (notification: Notification) => void): Listen {
+    const filter = filterOf(request);
+    const listen: Listen = { filter, members: new Set(), stop: new AbortController(), isGranted: false };
     const notify = (notification: Notification): void => {
-      if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) this.#deliver(listen, notification);
-      else {
-        listen.isGranted = grantsAll(notification.params?.["notifications"], uris);
-        onAcknowledged(notification);
-      }
+      const granted = grantedIn(notification);
+      if (granted === undefined) return this.#deliver(listen, notification);
+      const uris = new Set(namesIn(granted, "resourceSubscriptions"));
+      listen.isGranted = namesIn(filter, "resourceSubscriptions").every((uri) => uris.has(uri));
+      onAcknowledged(notification);
     };
     this.#listens.add(listen);
     attempt(() => this.#handler(request, { ...context, signal: listen.stop.signal, notify })).then(
-      (result) => this.#end(listen, (member) => member.resolve(result)),
-      (error: unknown) => this.#end(listen, (member) => member.reject(error)),
+      (result) => this.#end(listen, ({ outcome }) => outcome.resolve(result)),
+      (error: unknown) => this.#end(listen, ({ outcome }) => outcome.reject(error)),
     );
     return listen;
   }
 
   #end(listen: Listen, settle: (member: Member) => void): void {
-    const { members } = listen;
     if (this.#combining === listen) {
       this.#combining = undefined;
       this.#canCombine = false;
     }
-    this.#close(listen, undefined);
-    for (const member of members) settle(member);
+    this.#close(listen);
+    for (const member of listen.members) settle(member);
   }
 
-  #close(listen: Listen, reason: unknown): void {
+  #close(listen: Listen, reason?: unknown): void {
     listen.stop.abort(reason);
     this.#lingering.delete(listen);
     if (this.#listens.delete(listen) && this.#listens.size === 0) this.#onEmpty();
   }
 
   #deliver(listen: Listen, notification: Notification): void {
-    const { method, params } = notification;
     let current = listen;
     while (current.successor !== undefined) current = current.successor;
-    const all = [...current.members];
-    if (method !== RESOURCE_UPDATED) {
-      all[0]?.context.notify(notification);
-      return;
-    }
-    const uri = String(params?.["uri"]);
-    // A server may report a part of a resource.
-    const isFor = listen.uris.has(uri) ? (one: string) => one === uri : (one: string) => uri.startsWith(one);
-    const isOfNone = ![...listen.uris].some(isFor);
-    for (const { uris, context } of all) if (isOfNone || uris.some(isFor)) context.notify(notification);
+    const members = [...current.members];
+    const isUpdate = notification.method === RESOURCE_UPDATED;
+    // A server may write the URI in another way. Then all are notified, as each would be by a listen of its own.
+    const isKnown = isUpdate && isConcerned(listen.filter, notification);
+    const receivers = isKnown ? members.filter(({ filter }) => isConcerned(filter, notification)) : members;
+    for (const { context } of isUpdate ? receivers : members.slice(0, 1)) context.notify(notification);
   }
 
   #combine(): void {
@@ -157,16 +147,15 @@ class CallerListens {
       const { members, isGranted, successor } = listen;
       if (!isGranted || successor !== undefined || uris.size + members.size > MAX_URIS) continue;
       replaced.push(listen);
-      for (const member of members) for (const uri of member.uris) uris.add(uri);
+      for (const { filter } of members) for (const uri of namesIn(filter, "resourceSubscriptions")) uris.add(uri);
     }
     const [first] = replaced[0]?.members ?? [];
     if (replaced.length <= MAX_SEPARATE || first === undefined) return;
-    const params = { notifications: { resourceSubscriptions: [...uris] } };
-    const combined = this.#open({ method: "subscriptions/listen", params }, uris, first.context, () => {
+    const combined = this.#open(listenRequest({ resourceSubscriptions: [...uris] }), first.context, () => {
       this.#combining = undefined;
       this.#canCombine = combined.isGranted;
       if (combined.isGranted) this.#replace(replaced, combined);
-      if (combined.members.size === 0) this.#close(combined, undefined);
+      if (combined.members.size === 0) this.#close(combined);
       this.#combine();
     });
     this.#combining = combined;
@@ -179,15 +168,8 @@ class CallerListens {
       listen.members.clear();
       listen.successor = combined;
       this.#lingering.add(listen);
-      unref(setTimeout(() => this.#close(listen, undefined), LINGER_MS));
+      unref(setTimeout(() => this.#close(listen), LINGER_MS));
     }
-    for (const oldest of this.#lingering) if (this.#lingering.size > MAX_LINGERING) this.#close(oldest, undefined);
+    for (const oldest of this.#lingering) if (this.#lingering.size > MAX_LINGERING) this.#close(oldest);
   }
-}
-
-function grantsAll(granted: unknown, uris: ReadonlySet<string>): boolean {
-  const found = isObject(granted) ? granted["resourceSubscriptions"] : undefined;
-  if (!Array.isArray(found)) return false;
-  const all = new Set<unknown>(found);
-  return [...uris].every((uri) => all.has(uri));
 }
