@@ -21,6 +21,7 @@ import type {
 } from "../core/handler.ts";
 import { checkFields, OptionPlace } from "../core/options.ts";
 import { callListener } from "../core/listeners.ts";
+import { withoutQuery } from "../core/secrets.ts";
 import { errorMessage } from "../core/values.ts";
 import { trusted } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -106,7 +107,7 @@ export class ObservedCall<State = unknown> implements Observer {
   get name(): string | undefined {
     const { name, uri } = this.request.params;
     if (typeof name === "string") return name;
-    return typeof uri === "string" ? publicUri(uri) : undefined;
+    return typeof uri === "string" ? withoutQuery(uri) : undefined;
   }
 
   /** How long the call took, or has taken so far. A call that has ended is measured when this is first read. */
@@ -381,11 +382,6 @@ function failureOf(error: unknown): { readonly kind?: string | undefined; readon
     // The thrown value may be a Proxy whose traps throw.
   }
   return {};
-}
-
-/** Without the query and the user info before an @, which may be secret. */
-export function publicUri(uri: string): string {
-  return uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
 }
 
 /** Never throws. */

@@ -19,6 +19,7 @@ import {
 } from "../core/handler.ts";
 import type { ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
+import { withoutPath } from "../core/secrets.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "../dialogue/calls/peer.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
@@ -381,7 +382,7 @@ function hasNodeHttp(): boolean {
 function parseUrl(target: string | URL): URL {
   const text = String(target);
   const advice = "connect to http://..., https://..., or a command: { command, args }";
-  const problem = `Cannot connect to ${withoutSecrets(text)}`;
+  const problem = `Cannot connect to ${withoutPath(text)}`;
   if (!URL.canParse(text)) {
     throw new ConnectionError("refused", `${problem}: not a valid URL; ${advice}`, UNSENT);
   }
@@ -395,14 +396,6 @@ function parseUrl(target: string | URL): URL {
   }
   url.hash = "";
   return url;
-}
-
-/** Removes the parts of a URL that may be secret: credentials, the path and the query. */
-function withoutSecrets(text: string): string {
-  return text
-    .replace(/[?#].*$/s, "")
-    .replace(/^([^/]*\/\/)?.*@/s, "$1...@")
-    .replace(/^([^/]*\/\/[^/]*\/).+$/s, "$1...");
 }
 
 /** Declares the extensions that the authorizer uses. */

@@ -27,5 +27,5 @@ export { ConfigError, describeProblem, type Position, type Problem } from "./doc
 export type { CallerEntry, Profile } from "./profiles.ts";
 export type { SignIn, SignInSettings, SignInTarget } from "./sign-in.ts";
 export type { Requirements, UpstreamEntry, UpstreamPolicy } from "./upstreams.ts";
-export type { Secret } from "./redaction.ts";
+export type { Secret } from "../core/secrets.ts";
 export { inputVariable, type AskInput, type Environment, type Input } from "./variables.ts";

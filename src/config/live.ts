@@ -4,6 +4,7 @@
 
 import { dirname } from "node:path";
 import type { Handler } from "../core/handler.ts";
+import type { Secret } from "../core/secrets.ts";
 import { defined } from "../core/values.ts";
 import type { CodeMode, CodeModeOptions } from "../live/code-mode.ts";
 import { js } from "../live/js/entry.ts";
@@ -32,7 +33,7 @@ import {
 } from "./kinds.ts";
 import { filesOf, middlewareFiles, type RunningEntry, type RunningPart } from "./local-files.ts";
 import * as read from "./readers.ts";
-import { createRedactor, type Secret } from "./redaction.ts";
+import { createRedactor } from "./redaction.ts";
 
 /**
  * The options of a live server, as a config names them: limits are not nested in `limits`, and `command` is called

@@ -6,11 +6,11 @@ import { basename, extname } from "node:path";
 import { definedIn, isDefined, optionsSchema, type DefinedMiddleware, type Place } from "../chain/define.ts";
 import * as builtIn from "../chain/middleware/index.ts";
 import type { Middleware } from "../core/handler.ts";
+import { hiderOf, type Secret } from "../core/secrets.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
 import * as read from "./readers.ts";
-import { redact, type Secret } from "./redaction.ts";
 
 /** A built-in middleware. */
 export interface NamedMiddleware {
@@ -174,7 +174,7 @@ function readNamed(
   const problem = isPending ? undefined : checkByCreating(() => factory(options, { folder }));
   if (problem === undefined) return { kind: "named", name, options, folder, position: cursor.position };
   const { offset } = findOption(given ?? cursor, problem.option);
-  problems.error(offset, redact(problem.message, secrets));
+  problems.error(offset, hiderOf(secrets, 1)(problem.message));
   return undefined;
 }
 
@@ -255,7 +255,7 @@ function createDefined(
     return Object.defineProperty(middleware, "name", { value: name ?? definition.name });
   } catch (error) {
     const { message, option } = optionProblem(error);
-    throw new ModuleOptionError(redact(message, secrets), source?.position(option));
+    throw new ModuleOptionError(hiderOf(secrets, 1)(message), source?.position(option));
   }
 }
 
@@ -276,7 +276,7 @@ async function create(
     created = await factory(options);
   } catch (error) {
     const rule = "a function with fewer than two parameters is called with the options of the config";
-    throw new Error(`${file} could not create its middleware: ${redact(errorMessage(error), secrets)} (${rule})`, {
+    throw new Error(`${file} could not create its middleware: ${hiderOf(secrets, 1)(errorMessage(error))} (${rule})`, {
       cause: error,
     });
   }

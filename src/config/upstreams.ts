@@ -11,6 +11,7 @@ import { REVISIONS } from "../protocol/revisions/index.ts";
 import { documented } from "../core/fields.ts";
 import { readBounded } from "../core/files.ts";
 import { digest } from "../core/seal.ts";
+import type { Secret } from "../core/secrets.ts";
 import { defined } from "../core/values.ts";
 import { orList } from "../live/languages.ts";
 import { LIMITS, LIVE } from "../live/options.ts";
@@ -25,7 +26,7 @@ import { MIDDLEWARE, middlewareList, type MiddlewareEntry } from "./middleware.t
 import * as read from "./readers.ts";
 import { openapi, programs } from "./tool-kinds.ts";
 import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
-import { createRedactor, type Secret } from "./redaction.ts";
+import { createRedactor } from "./redaction.ts";
 
 /** The kinds of entries, in the order in which hints list them. */
 const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs, openapi];

@@ -1,14 +1,14 @@
 // Expands the references in the strings of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`,
-// `${file:path}`, and the predefined variables of editors. The values may be secret, so no message ever shows them (redaction.ts).
+// `${file:path}`, and the predefined variables of editors. The values may be secret, so no message ever shows them (core/secrets.ts).
 // Inputs, as in VS Code, are asked for when a config is used, each once, and only those that the config refers to.
 
 import { basename, resolve, sep } from "node:path";
 import { boolean, choice, field, required, string, strings, type OptionsOf } from "../core/fields.ts";
 import { homeFolder, readBoundedSync } from "../core/files.ts";
 import { nearest } from "../core/options.ts";
+import type { Secret } from "../core/secrets.ts";
 import { errorMessage } from "../core/values.ts";
 import type { Problems } from "./document.ts";
-import type { Secret } from "./redaction.ts";
 
 const isString = (value: unknown): value is string => typeof value === "string";
 

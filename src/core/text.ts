@@ -1,7 +1,5 @@
 // Helpers for text that may be long: cutting it between two characters, escaping what could control a terminal, matching
-// it against a pattern with `*`, hiding secrets in it, and reporting output at intervals while a program prints it.
-
-import { Buffer } from "node:buffer";
+// it against a pattern with `*`, and reporting output at intervals while a program prints it.
 
 /** The first `max` characters. Never ends in half a surrogate pair, which many JSON parsers refuse. */
 export function firstChars(text: string, max: number): string {
@@ -98,23 +96,6 @@ export class OutputReports {
     this.#unreported = "";
     this.#onProgress(text, this.#total);
   }
-}
-
-/** Shorter strings occur in any text by chance. */
-const MIN_SECRET_LENGTH = 4;
-
-/**
- * Returns a function that replaces secrets in a text, also as part of a URL, and their words, since "Bearer ..." may be
- * quoted without its first word.
- */
-export function hiderOf(secrets: readonly string[]): (text: string) => string {
-  const parts = secrets
-    .flatMap((secret) => [secret, ...secret.split(/\s+/)])
-    .filter((part) => part.length >= MIN_SECRET_LENGTH)
-    .flatMap((part) => [part, encodeURIComponent(Buffer.from(part).toString())]);
-  // Longest first: one may be part of another.
-  const all = [...new Set(parts)].toSorted((one, other) => other.length - one.length);
-  return (text) => all.reduce((hidden, part) => hidden.replaceAll(part, "..."), text);
 }
 
 /** Truncates the text, and escapes control and format characters. */

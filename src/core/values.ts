@@ -53,21 +53,6 @@ export function asError(thrown: unknown): Error {
   return new Error(thrown === undefined || thrown === null ? `${text} was thrown instead of an error` : text);
 }
 
-/**
- * Hides the paths and queries of URLs of this origin in a message, since many servers have a key in them. The well-known
- * part of a path stays, since it is not secret.
- */
-export function hidePaths(text: string, { origin }: URL): string {
-  const parts = text.split(`${origin}/`);
-  const first = parts.shift() ?? "";
-  return parts.reduce((shown, part) => {
-    const [path = ""] = /^[^\s"'`()<>]*/.exec(part) ?? [];
-    const [known = ""] = /^\.well-known\/[\w-]+/.exec(path) ?? [];
-    const [end = ""] = /(?<![.,:;!?])[.,:;!?]*$/.exec(path.slice(known.length)) ?? [];
-    return `${shown}${origin}${known && `/${known}`}${end}${part.slice(path.length)}`;
-  }, first);
-}
-
 /** The end of a program's output, at most `length` characters: whole lines, unless the last line is longer. */
 export function lastLines(text: string, length: number): string {
   const trimmed = text.trim();

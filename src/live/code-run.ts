@@ -12,7 +12,7 @@ import { withoutTasks } from "../protocol/caller.ts";
 import { contentProblem } from "../tools/content.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
-import { withoutSecrets } from "../protocol/redactor.ts";
+import { withoutSecrets } from "../core/redactor.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { argumentsOf, jsonOf } from "./arguments.ts";

@@ -8,7 +8,8 @@ import { withTimeout } from "../core/async.ts";
 import { ConnectionError, UserError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
 import { checkFields, OptionPlace, type ValuesOf } from "../core/options.ts";
-import { firstChars, hiderOf } from "../core/text.ts";
+import { hiderOf, withWords } from "../core/secrets.ts";
+import { firstChars } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { followSameOrigin, type HttpResponse, type Requester } from "../http/client/requester.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
@@ -110,7 +111,9 @@ function register(
   };
   // Some APIs quote in an error what they got.
   const keys = [...api.credentials.values()].map(({ value }) => value);
-  const hide = hiderOf([...Object.values(options.auth ?? {}), ...keys, ...Object.values(api.headers)]);
+  const hide = hiderOf(
+    [...Object.values(options.auth ?? {}), ...keys, ...Object.values(api.headers)].flatMap(withWords),
+  );
   server.tool(tool, { ...texts, ...schemas }, async (args: Arguments, { signal }: ToolContext): Promise<ToolAnswer> => {
     const request = toHttpRequest(operation, args, api);
     const send = async (own: AbortSignal): Promise<ToolAnswer> =>

@@ -146,26 +146,6 @@ export function withoutFolders(message: string): string {
   return message.replace(FOLDERS, ".../");
 }
 
-/**
- * A copy in which `hide` has replaced what is secret; the output of a program stays apart. A cause that is not a
- * ConnectionError is dropped, since it may contain a secret.
- */
-export function redactConnectionError(
-  error: ConnectionError,
-  hide: (text: string) => string,
-  mayHaveRun: boolean = error.mayHaveRun,
-): ConnectionError {
-  const { kind, problem, subject, status, hint, diagnostics = "", cause } = error;
-  return new ConnectionError(kind, hide(problem), {
-    mayHaveRun,
-    status,
-    subject: subject && hide(subject),
-    hint: hint && { ...hint, text: hide(hint.text) },
-    ...(diagnostics !== "" && { diagnostics: hide(diagnostics) }),
-    ...(cause instanceof ConnectionError && { cause: redactConnectionError(cause, hide) }),
-  });
-}
-
 /** The kind of an McpError. Never throws, even for a value whose prototype cannot be read. */
 export function errorKind(error: unknown): ErrorKind | undefined {
   try {

@@ -1,7 +1,7 @@
 // Finds out why a program did not start: chooses the line of its stderr that says so. Programs write more after it
 // (stack traces, usage, "exiting") and before it (progress, warnings), so neither the first nor the last line will do.
 
-import { hiderOf } from "../core/text.ts";
+import { hiderOf, withWords } from "../core/secrets.ts";
 
 /** How much is shown of the beginning of a long reason, and of its end, which often says what to do. */
 const REASON_START = 200;
@@ -45,7 +45,7 @@ export function startFailure(stderr: string, env: Readonly<Record<string, string
   const lines = text.split("\n").map((line) => line.trim());
   const reason = chooseReason(lines.map((_, at) => withLinesBelow(lines, at)));
   const isKey = (word: string): boolean => /\d/.test(word) && /[A-Za-z]/.test(word);
-  const hidden = hiderOf(Object.values(env))(reason)
+  const hidden = hiderOf(Object.values(env).flatMap(withWords))(reason)
     .replace(/:\/\/[^\s/@]{1,500}@/g, "://...@")
     .replace(/\b(Bearer|Basic)\s+[^\s"',;]+/gi, "$1 ...");
   return shorten(hidden.replace(/[A-Za-z0-9_+=-]{24,}/g, (word) => (isKey(word) ? "..." : word)));

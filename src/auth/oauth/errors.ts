@@ -3,8 +3,8 @@
 // the message is kept, and text from a server is redacted.
 
 import { ConnectionError, type Hint } from "../../core/errors.ts";
+import { hiderOf, redactConnectionError } from "../../core/secrets.ts";
 import { defined, errorMessage } from "../../core/values.ts";
-import { redactConnectionError } from "../../protocol/errors.ts";
 
 export function unauthorized(message: string, hint?: Hint): ConnectionError {
   // The MCP server refused the request, so it has not run.
@@ -70,14 +70,10 @@ export function describeResponse({ status, headers }: Response): string {
 }
 
 const MAX_TEXT_LENGTH = 200;
-/** Secrets up to this length are not redacted, since they would match parts of ordinary words. */
-const MAX_WORD_LENGTH = 3;
 
 /** Makes a server's text safe to show: one short line without control characters, secrets and token-like strings. */
 export function redact(text: string, secrets: Secrets = []): string {
-  const known = secrets.filter((secret) => secret !== undefined && secret.length > MAX_WORD_LENGTH);
-  const line = known
-    .reduce<string>((rest, secret) => rest.replaceAll(String(secret), "..."), text)
+  const line = hiderOf(secrets.filter((secret) => secret !== undefined))(text)
     .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ")
     .replaceAll(/[\w-]{28,}(?:\.[\w-]+)*/g, "...")
     .trim();

@@ -11,10 +11,11 @@ import type { Middleware } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { withoutSecrets } from "../../protocol/redactor.ts";
+import { withoutSecrets } from "../../core/redactor.ts";
+import { withoutQuery } from "../../core/secrets.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { methodNames } from "../method-names.ts";
-import { jsonOf, ObservedCall, publicUri, type CallReader } from "../observe.ts";
+import { jsonOf, ObservedCall, type CallReader } from "../observe.ts";
 import { namedIn } from "../named-items.ts";
 
 const OPTIONS = {
@@ -106,7 +107,7 @@ function entryOf({ request, context, caller, name }: ObservedCall, withArguments
   const { method, params } = request;
   const { uri, taskId } = params;
   const completed = method === "completion/complete" ? namedIn(request)?.name : undefined;
-  const named = completed === undefined ? name : publicUri(completed);
+  const named = completed === undefined ? name : withoutQuery(completed);
   const args = withArguments === false ? undefined : (params["arguments"] ?? params["argument"] ?? (uri && { uri }));
   return {
     time: new Date().toISOString(),

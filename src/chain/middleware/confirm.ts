@@ -10,7 +10,7 @@ import { errorMessage, isObject } from "../../core/values.ts";
 import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { withoutSecrets } from "../../protocol/redactor.ts";
+import { withoutSecrets } from "../../core/redactor.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { calledTool } from "../item.ts";
 

@@ -11,7 +11,7 @@ import type { Middleware } from "../../core/handler.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError, withoutDiagnostics } from "../../protocol/errors.ts";
-import { withoutSecrets } from "../../protocol/redactor.ts";
+import { withoutSecrets } from "../../core/redactor.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { jsonOf, readBy, type CallReader, type ObservedCall } from "../observe.ts";
 

@@ -2,19 +2,22 @@
 // caller, and in arguments and answers on their way to the upstream.
 
 import { copyContext } from "../../core/cancel.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Result } from "../../core/handler.ts";
 import { choices, refine, strings, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
-import { DEFAULT_SHAPES, MIN_VALUE_LENGTH, Redactor, SHAPES } from "../../protocol/redactor.ts";
+import { DEFAULT_SHAPES, REDACTED, Redactor, SHAPES } from "../../core/redactor.ts";
+import { MIN_SECRET_LENGTH, redactConnectionError } from "../../core/secrets.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { trusted } from "../../protocol/compose.ts";
+import { McpError } from "../../protocol/errors.ts";
 
 const OPTIONS = {
   in: choices("Where secrets are replaced.", ["results", "arguments"]).or(["results"], "results"),
   detect: choices("What is recognized by its shape.", SHAPES).or(DEFAULT_SHAPES, "tokens, jwts and private-keys"),
   values: refine(strings("Secrets by their value, such as `${API_KEY}`."), (values, place) => {
-    if (values.every((value) => value.length >= MIN_VALUE_LENGTH)) return;
-    throw place.error(`must have at least ${MIN_VALUE_LENGTH} characters each: shorter ones are in many words`);
+    if (values.every((value) => value.length >= MIN_SECRET_LENGTH)) return;
+    throw place.error(`must have at least ${MIN_SECRET_LENGTH} characters each: shorter ones are in many words`);
   }),
   keys: strings("The names of fields with secrets, such as `*password*`."),
 };
@@ -40,7 +43,8 @@ function createRedact(options: ValuesOf<typeof OPTIONS>): Middleware {
   const { in: places, detect: shapes, values = [] } = options;
   const keys = (options.keys ?? []).map((key) => key.toLowerCase());
   const isSecret = (name: string): boolean => keys.some((glob) => matchesGlob(glob, name.toLowerCase()));
-  const redactor = new Redactor(shapes, values, keys.length > 0 ? isSecret : undefined);
+  const secrets = values.map((value) => ({ value, reference: REDACTED }));
+  const redactor = new Redactor(shapes, secrets, keys.length > 0 ? isSecret : undefined);
   const [inResults, inArguments] = [places.includes("results"), places.includes("arguments")];
   return trusted(function redact(request, context, next) {
     const sent = inArguments ? redactor.request(request) : request;
@@ -54,8 +58,26 @@ function createRedact(options: ValuesOf<typeof OPTIONS>): Middleware {
     return next(sent, copyContext(context, { notify, ask })).then(
       (result) => redactor.protocol(result),
       (error: unknown) => {
-        throw redactor.error(error);
+        throw redactError(error, redactor);
       },
     );
   });
+}
+
+/** The error without secrets. A cause could have them too, so it is left out. */
+export function redactError(error: unknown, redactor: Redactor): unknown {
+  try {
+    if (error instanceof McpError) {
+      const [message, data] = [redactor.text(error.message), redactor.json(error.data)];
+      return message === error.message && data === error.data ? error : new McpError(error.code, message, data);
+    }
+    if (!(error instanceof Error)) return error;
+    const message = redactor.text(error.message);
+    if (message === error.message) return error;
+    if (!(error instanceof ConnectionError)) return new Error(message);
+    return redactConnectionError(error, (text) => redactor.text(text));
+  } catch {
+    // The thrown value may be a Proxy whose traps throw.
+    return error;
+  }
 }

@@ -19,9 +19,10 @@ import { boolean, choice, code, documented, type OptionsOf, type ValuesOf } from
 import { errorMessage } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { withoutSecrets } from "../../protocol/redactor.ts";
+import { withoutSecrets } from "../../core/redactor.ts";
+import { withoutQuery } from "../../core/secrets.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
-import { jsonOf, ObservedCall, publicUri, type CallReader } from "../observe.ts";
+import { jsonOf, ObservedCall, type CallReader } from "../observe.ts";
 import { errorType } from "./metrics.ts";
 
 const OPTIONS = {
@@ -206,7 +207,7 @@ function attributesOf({ method, params }: Request, { revision }: Context, hasCon
   }
   const attributes: Attributes = { "mcp.method.name": method, "mcp.protocol.version": revision };
   if (method === "prompts/get" && typeof name === "string") attributes["gen_ai.prompt.name"] = name;
-  if (typeof uri === "string") attributes["mcp.resource.uri"] = publicUri(uri);
+  if (typeof uri === "string") attributes["mcp.resource.uri"] = withoutQuery(uri);
   return attributes;
 }
 

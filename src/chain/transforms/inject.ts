@@ -6,13 +6,15 @@ import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { mapOf, ofTools, record, refine, stringMap, type Field, type OptionsOf } from "../../core/fields.ts";
-import { hiderOf, matchesGlob } from "../../core/text.ts";
+import { Redactor } from "../../core/redactor.ts";
+import { withWords } from "../../core/secrets.ts";
+import { matchesGlob } from "../../core/text.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { Redactor } from "../../protocol/redactor.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import type { Item } from "../item.ts";
 import { kindsOf, type Layer } from "../layer.ts";
+import { redactError } from "../middleware/redact.ts";
 import { isSettable } from "../upstream/options.ts";
 
 type Fields = { readonly [key: string]: unknown };
@@ -74,9 +76,9 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
     throw error("", "must have entries for `tools`, or `headers`");
   }
   const values = stringsIn([forAll, ...rules.map((rule) => [rule.arguments, rule.headers])]);
-  const redactor = new Redactor([], hiderOf(values), undefined);
+  const redactor = new Redactor([], values.flatMap(withWords), undefined);
   const rethrow = (error: unknown): never => {
-    const hidden = redactor.error(error);
+    const hidden = redactError(error, redactor);
     const isKnown = hidden === error || hidden instanceof McpError || hidden instanceof ConnectionError;
     // A changed copy of any other error would seem to be one of this middleware.
     throw isKnown ? hidden : McpError.of("internal_error", errorMessage(hidden));

@@ -8,14 +8,13 @@ import { closeSync, fchmodSync, fstatSync, openSync, renameSync, writeSync } fro
 import { ObservedCall, type CallReader } from "../../chain/observe.ts";
 import { wrapUpstream, type Upstream } from "../../chain/upstream/upstream.ts";
 import type { Config } from "../../config/index.ts";
-import { createRedactor, type Secret } from "../../config/redaction.ts";
+import { createRedactor } from "../../config/redaction.ts";
 import { evaluatesCode, EVALUATES_CODE, type Context } from "../../core/handler.ts";
+import { REDACTED } from "../../core/redactor.ts";
+import { isSecretField, type Secret } from "../../core/secrets.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import type { Closeable } from "../../serve.ts";
 import { UsageError } from "../command.ts";
-
-/** Names of fields whose values are not written. A progress token is not a secret. */
-const SECRET_FIELD = /^(?!progressToken$).*(?:token|secret|password|passwd|authorization|cookie|api[_-]?key|_key)s?$/i;
 
 /** The size of the file at which another is begun. FILE and FILE.1 are kept. */
 const MAX_TRACE_BYTES: number = 100 * 1024 * 1024;
@@ -136,14 +135,12 @@ function openPrivate(path: string): number {
 
 /** An object is not replaced: it may be the schema of a field. */
 function hideSecret(name: string, value: unknown): unknown {
-  return (typeof value === "string" || Array.isArray(value)) && SECRET_FIELD.test(name) ? hidden(value) : value;
+  return (typeof value === "string" || Array.isArray(value)) && isSecretField(name, value) ? hidden(value) : value;
 }
 
 function hidden(value: unknown): unknown {
   return Array.isArray(value) ? value.map(hidden) : typeof value === "string" ? REDACTED : value;
 }
-
-const REDACTED = "[redacted]";
 
 /** Values of variables and inputs, the tokens of callers, and what the config has under the name of a secret. */
 function secretsOf({ upstreams, listen, callers }: Config): Secret[] {
@@ -160,5 +157,5 @@ function secretStrings(value: unknown, isSecret: boolean): string[] {
   if (typeof value === "string") return isSecret ? [value] : [];
   if (Array.isArray(value)) return value.flatMap((item) => secretStrings(item, isSecret));
   if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([name, inner]) => secretStrings(inner, isSecret || SECRET_FIELD.test(name)));
+  return Object.entries(value).flatMap(([name, inner]) => secretStrings(inner, isSecret || isSecretField(name, inner)));
 }

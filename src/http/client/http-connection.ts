@@ -4,6 +4,7 @@
 import { Semaphore, within } from "../../core/async.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { hiderOf, withWords } from "../../core/secrets.ts";
 import { defined, errorMessage, isObject, type Optional } from "../../core/values.ts";
 import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, type Message, plainId } from "../../jsonrpc/message.ts";
@@ -79,11 +80,11 @@ export class HttpConnection {
       const headers = { ...this.#headers, ...added, ...call.headers, ...sent };
       const response = await requester({ method, url, headers, body, signal });
       const { status } = response;
-      const secrets =
-        status < 400 ? [] : findSecrets({ ...this.#headers, ...added, ...sent }, url, this.#target.hidesPath);
+      const safe = (): HttpResponse =>
+        redact(response, findSecrets({ ...this.#headers, ...added, ...sent }, url, this.#target.hidesPath));
       if (status !== 401 && status !== 403) {
         auth?.answered?.(outgoing, response.headers);
-        return secrets.length === 0 ? response : redact(response, secrets);
+        return status < 400 ? response : safe();
       }
       const challenge = { ...outgoing, status, headers: response.headers, sent, attempt } as const;
       const canRetry = attempt < MAX_ATTEMPTS && auth !== undefined && call.skipSignIn !== true;
@@ -94,7 +95,7 @@ export class HttpConnection {
           refusal = error as Error;
           return false;
         }));
-      if (!shouldRetry) return await readDenial(url, redact(response, secrets), call.id, auth !== undefined, refusal);
+      if (!shouldRetry) return await readDenial(url, safe(), call.id, auth !== undefined, refusal);
       response.discard();
     }
   }
@@ -145,21 +146,16 @@ function findSecrets(
 ): string[] {
   return Object.entries(headers)
     .filter(([name]) => !PUBLIC_HEADERS.has(name))
-    .flatMap(([, value]) => [value, ...value.split(/\s+/)])
-    .concat(search, hidesPath === true ? [`${pathname}${search}`, pathname] : secretSegments(pathname))
-    .filter((text) => text.length >= MIN_SECRET_LENGTH)
-    .toSorted((a, b) => b.length - a.length);
-}
-
-function secretSegments(pathname: string): string[] {
-  return pathname.split("/").filter((segment) => SECRET_SEGMENT.test(segment));
+    .flatMap(([, value]) => withWords(value))
+    .concat(search, hidesPath === true ? [`${pathname}${search}`, pathname] : [])
+    .concat(pathname.split("/").filter((segment) => SECRET_SEGMENT.test(segment)));
 }
 
 /** Removes our credentials from a body that echoes them, since error messages quote the body. */
 function redact(response: HttpResponse, secrets: readonly string[]): HttpResponse {
   const { status, headers, body } = response;
   const text = async (limit: number): Promise<string> =>
-    secrets.reduce((text, secret) => text.replaceAll(secret, "..."), await response.text(limit));
+    hiderOf(secrets, MIN_SECRET_LENGTH)(await response.text(limit));
   const read: HttpResponse["read"] = (limit, parse) => response.read(limit, parse);
   return { status, headers, body, text, read, discard: () => response.discard() };
 }

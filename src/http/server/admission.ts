@@ -5,6 +5,7 @@ import { callListener, printProblem } from "../../core/listeners.ts";
 import type { ByteBudget, ByteHolder, FairLimit } from "../../core/budgets.ts";
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
+import { withoutCredentials } from "../../core/secrets.ts";
 import { errorMessage } from "../../core/values.ts";
 import { decode } from "../../jsonrpc/codec.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
@@ -17,7 +18,7 @@ import {
   type ErrorMessage,
   type RequestMessage,
 } from "../../jsonrpc/message.ts";
-import { HttpError, type BodyCounter, type BodyLimits, type RequestHeaders, type HttpRequest } from "./http-request.ts";
+import { HttpError, type BodyCounter, type BodyLimits, type HttpRequest } from "./http-request.ts";
 import type { LimitValues } from "./options.ts";
 import type { Reply } from "./reply.ts";
 import type { BatchItem, Inbound } from "../../transport/transport.ts";
@@ -174,16 +175,13 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
   return { "www-authenticate": isValid ? challenge : "Bearer" };
 }
 
-/** The session id is one: anyone who knows it can use the session, if there is no other authentication. */
-const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie", "mcp-session-id"];
-
 /** The caller as handlers see it, without its credentials. */
 export function callerFrom(
   { headers, host }: HttpRequest,
   identity: Identity | undefined,
   defaultEnv: unknown,
 ): Partial<Caller> {
-  const visible = withoutSecrets(headers);
+  const visible = withoutCredentials(headers) as Readonly<Record<string, string>>;
   const env = host?.env ?? defaultEnv;
   const given = env === undefined ? undefined : { env };
   if (identity === undefined) return { headers: visible, ...given };
@@ -195,14 +193,6 @@ export function callerFrom(
     ...(scopes === undefined ? undefined : { scopes }),
     ...(claims === undefined ? undefined : { claims }),
   };
-}
-
-function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string>> {
-  const all = headers as Readonly<Record<string, string>>;
-  if (!SECRET_HEADERS.some((name) => name in all)) return all;
-  const visible: Record<string, string> = {};
-  for (const name of Object.keys(all)) if (!SECRET_HEADERS.includes(name)) visible[name] = all[name] as string;
-  return visible;
 }
 
 /** Sends the response for an error that ended a request. */

@@ -1,20 +1,16 @@
-// Replaces secrets in JSON and in messages of the protocol. Secrets are found by the shape of well-known tokens, by value,
-// or by the name of their field. All patterns take time linear in the text. What has no secret is not copied. It is in
-// protocol/ because chain/ and live/ share it.
+// Replaces secrets in JSON and in messages. Secrets are found by the shape of well-known tokens, by value, or by the name
+// of their field. All patterns take time linear in the text. What has no secret is not copied.
 
-import { Buffer } from "node:buffer";
-import { ConnectionError } from "../core/errors.ts";
-import type { Notification, Params, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/values.ts";
-import { McpError, redactConnectionError } from "./errors.ts";
+import type { Notification, Params, Request, Result } from "./handler.ts";
+import { hiderOf, isSecretField, MIN_SECRET_LENGTH, type Secret } from "./secrets.ts";
+import { isObject } from "./values.ts";
 
 /** A kind of secret that `redact()` recognizes by its shape. */
 export type SecretShape = "tokens" | "jwts" | "private-keys" | "cards" | "emails";
 
 export const SHAPES: readonly SecretShape[] = ["tokens", "jwts", "private-keys", "cards", "emails"];
 export const DEFAULT_SHAPES: readonly SecretShape[] = ["tokens", "jwts", "private-keys"];
-export const MIN_VALUE_LENGTH = 4;
-const REDACTED = "[redacted]";
+export const REDACTED = "[redacted]";
 
 /** Fields of the protocol that must stay as they are: names, addresses, base64, and what is sent back to the server. */
 const KEPT: ReadonlySet<string> = new Set(
@@ -40,35 +36,21 @@ export class Redactor {
   readonly #texts: readonly ((text: string) => string)[];
   /** A shorter text has no secret. */
   readonly #shortest: number;
-  readonly #isSecret: ((key: string) => boolean) | undefined;
+  readonly #isSecret: ((key: string, value: unknown) => boolean) | undefined;
   readonly #secretNumber: unknown;
 
-  /**
-   * `values`: the secrets, or a function that replaces them in a text. `isSecret`: whether the field of this name is a
-   * secret. `secretNumber`: what replaces it if it is a number.
-   */
+  /** `isSecret`: whether a field is a secret, by its name. `secretNumber`: what replaces it if it is a number. */
   constructor(
     shapes: readonly string[],
-    values: readonly string[] | ((text: string) => string),
-    isSecret: ((key: string) => boolean) | undefined,
+    values: readonly (string | Secret)[],
+    isSecret: ((key: string, value: unknown) => boolean) | undefined,
     secretNumber: unknown = 0,
   ) {
-    const forms = (typeof values === "function" ? [] : values)
-      .flatMap((value) => {
-        const encoded = encodeURIComponent(Buffer.from(value).toString());
-        return [value, JSON.stringify(value).slice(1, -1), encoded, encoded.replaceAll("%20", "+")];
-      })
-      // Longest first: one value may be part of another.
-      .toSorted((one, other) => other.length - one.length);
-    const literal = (text: string): string =>
-      forms.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, () => REDACTED) : rest), text);
-    const found = SHAPES.filter((one) => shapes.includes(one));
-    const byValue = typeof values === "function" ? [values] : forms.length > 0 ? [literal] : [];
-    this.#texts = [...byValue, ...found.map(hider)];
-    this.#shortest =
-      typeof values === "function"
-        ? 0
-        : Math.min(...forms.map(({ length }) => length), ...found.map((shape) => SHORTEST[shape]));
+    const recognized = SHAPES.filter((shape) => shapes.includes(shape));
+    const byValue = values.length === 0 ? [] : [hiderOf(values)];
+    this.#texts = [...byValue, ...recognized.map(hider)];
+    const shortest = recognized.map((shape) => SHORTEST[shape]);
+    this.#shortest = values.length === 0 ? Math.min(...shortest) : MIN_SECRET_LENGTH;
     this.#isSecret = isSecret;
     this.#secretNumber = secretNumber;
   }
@@ -92,31 +74,13 @@ export class Redactor {
     return changed === params ? notification : { ...notification, params: changed };
   }
 
-  /** The error without secrets. A cause could have them too, so it is left out. */
-  error(error: unknown): unknown {
-    try {
-      if (error instanceof McpError) {
-        const [message, data] = [this.#text(error.message), this.json(error.data)];
-        return message === error.message && data === error.data ? error : new McpError(error.code, message, data);
-      }
-      if (!(error instanceof Error)) return error;
-      const message = this.#text(error.message);
-      if (message === error.message) return error;
-      if (!(error instanceof ConnectionError)) return new Error(message);
-      return redactConnectionError(error, (text) => this.#text(text));
-    } catch {
-      // The thrown value may be a Proxy whose traps throw.
-      return error;
-    }
-  }
-
   /** A result, or params: fields that the protocol needs stay as they are. */
   protocol<T extends Result | Params>(value: T): T {
     return this.#protocol(value, 0) as T;
   }
 
   #protocol(value: unknown, depth: number): unknown {
-    if (typeof value === "string") return this.#text(value);
+    if (typeof value === "string") return this.text(value);
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_DEPTH) return REDACTED;
     let copy: object | undefined;
@@ -146,7 +110,7 @@ export class Redactor {
   }
 
   #any(value: unknown, depth: number, isSecret = false): unknown {
-    if (typeof value === "string") return isSecret && value !== "" ? REDACTED : this.#text(value);
+    if (typeof value === "string") return isSecret && value !== "" ? REDACTED : this.text(value);
     if (typeof value === "number") return isSecret ? this.#secretNumber : value;
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_DEPTH) return REDACTED;
@@ -161,7 +125,7 @@ export class Redactor {
     }
     for (const key of Object.keys(value)) {
       const field = (value as Params)[key];
-      const changed = this.#any(field, depth + 1, isSecret || this.#isSecret?.(key) === true);
+      const changed = this.#any(field, depth + 1, isSecret || this.#isSecret?.(key, field) === true);
       if (changed !== field) copy = replace(value, copy, key, changed);
     }
     return this.#withoutSecretKeys(copy ?? value);
@@ -169,14 +133,13 @@ export class Redactor {
 
   /** A key may be a secret itself, as in an object of users by token. */
   #withoutSecretKeys(fields: object): object {
-    const isHarmless = (key: string): boolean => key.length < MIN_VALUE_LENGTH || this.#text(key) === key;
+    const isHarmless = (key: string): boolean => key.length < MIN_SECRET_LENGTH || this.text(key) === key;
     if (Object.keys(fields).every(isHarmless)) return fields;
-    return Object.fromEntries(
-      Object.entries(fields).map(([key, field]: [string, unknown]) => [this.#text(key), field]),
-    );
+    return Object.fromEntries(Object.entries(fields).map(([key, field]: [string, unknown]) => [this.text(key), field]));
   }
 
-  #text(text: string): string {
+  /** A text; if it is JSON, fields with the name of a secret are replaced too. */
+  text(text: string): string {
     let shown = this.#isSecret !== undefined && /^\s*[[{]/.test(text) ? this.#json(text) : text;
     if (shown.length < this.#shortest) return shown;
     for (const hide of this.#texts) shown = hide(shown);
@@ -195,13 +158,11 @@ export class Redactor {
   }
 }
 
-/** The names of arguments that hold secrets in most APIs. Not `max_tokens`. */
-const SECRET_NAME = /passw|passphrase|secret|token(?!s)|api.?key|private.?key|credential|authorization|cookie/i;
 let forPeople: Redactor | undefined;
 
 /** Arguments, JSON or text for a log or a question: without what has the name or the shape of a secret. */
 export function withoutSecrets<T>(value: T): T {
-  forPeople ??= new Redactor(DEFAULT_SHAPES, [], (name) => SECRET_NAME.test(name), REDACTED);
+  forPeople ??= new Redactor(DEFAULT_SHAPES, [], isSecretField, REDACTED);
   return forPeople.json(value) as T;
 }
 
