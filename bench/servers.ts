@@ -41,22 +41,36 @@ function startPeers(
   return Object.fromEntries(able.map(({ name, program }) => [name, start(program, mode)]));
 }
 
+/** The programs that a row compares, by what their column is called. The first is the baseline. */
+type Programs = Readonly<Record<string, string>>;
+
+const HTTP: Programs = { [BASELINE]: "bare-http.js", [OURS]: "catenary-http.js" };
+/** A gateway cannot take less than a relay, which itself takes more than a server that answers. */
+const GATEWAY: Programs = {
+  [BASELINE]: "bare-gateway.js",
+  [OURS]: "catenary-gateway.js",
+  "Bare HTTP": "bare-http.js",
+};
+
+function startPrograms(programs: Programs, start: (program: string) => Start): Record<string, Start> {
+  return Object.fromEntries(Object.entries(programs).map(([who, program]) => [who, start(program)]));
+}
+
 /** A row for each style, with the peers that have the mode. */
-function measureStyles(row: string, program: string, modeOf: (style: Style) => Mode): Measurement {
+function measureStyles(row: string, programs: Programs, modeOf: (style: Style) => Mode): Measurement {
   return async (settings) => {
     const figures: Figure[] = [];
     for (const { style, name } of STYLES) {
       const start = overHttp({ style });
-      const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start(program) };
-      const all = { ...subjects, ...startPeers(settings, modeOf(style), start) };
+      const all = { ...startPrograms(programs, start), ...startPeers(settings, modeOf(style), start) };
       figures.push(...Object.values(await measureCalls(`${row}, ${name}`, all, settings)));
     }
     return figures;
   };
 }
 
-export const measureHttp: Measurement = measureStyles("HTTP", "catenary-http.js", (style) => style);
-export const measureGateway: Measurement = measureStyles("Gateway to stdio", "catenary-gateway.js", () => "gateway");
+export const measureHttp: Measurement = measureStyles("HTTP", HTTP, (style) => style);
+export const measureGateway: Measurement = measureStyles("Gateway to stdio", GATEWAY, () => "gateway");
 
 /** More cases of the same, without peers: many connections, and a tool whose response is an SSE stream. */
 export const measureVariants: Measurement = async (settings) => {
@@ -65,13 +79,14 @@ export const measureVariants: Measurement = async (settings) => {
     const busy = overHttp({ style, connections: IN_FLIGHT });
     const stream = overHttp({ style, tool: "steps" });
     const rows = {
-      [`HTTP, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-http.js", LARGE_SLICE],
-      [`Gateway to stdio, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-gateway.js", LARGE_SLICE],
-      [`HTTP, ${name}, with progress`]: [stream, "catenary-http.js", undefined],
+      [`HTTP, ${name}, ${IN_FLIGHT} connections`]: [busy, HTTP, LARGE_SLICE],
+      [`Gateway to stdio, ${name}, ${IN_FLIGHT} connections`]: [busy, GATEWAY, LARGE_SLICE],
+      [`HTTP, ${name}, with progress`]: [stream, HTTP, undefined],
     } as const;
-    for (const [row, [start, program, slice]] of Object.entries(rows)) {
-      const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start(program) };
-      figures.push({ ...(await measureCalls(row, subjects, settings, slice)).later, table: "variants" });
+    for (const [row, [start, programs, slice]] of Object.entries(rows)) {
+      const subjects = startPrograms(programs, start);
+      const { later, memory } = await measureCalls(row, subjects, settings, slice);
+      figures.push({ ...later, table: "variants" }, ...(start === busy ? [memory] : []));
     }
   }
   return figures;
