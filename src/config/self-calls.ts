@@ -3,9 +3,9 @@
 
 import { realpathSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import { meansLoopback, urlHost } from "../core/hosts.ts";
 import { isObject } from "../core/values.ts";
 import { LISTEN_DEFAULTS } from "../http/server/defaults.ts";
-import { isLoopback, urlHost } from "../http/server/guard.ts";
 import type { Problem } from "./document.ts";
 import type { Cursor } from "./readers.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
@@ -70,11 +70,9 @@ export function isOwnUrl(url: unknown, { host = LISTEN_DEFAULTS.host, port = LIS
   return target.hostname === own || (isThisMachine(target.hostname) && isThisMachine(own));
 }
 
-const ALL_ADDRESSES = ["0.0.0.0", "[::]", "[::ffff:7f00:1]"];
-
+/** Clients reach a server that listens on all addresses at a loopback address. */
 function isThisMachine(host: string): boolean {
-  const name = host.replace(/\.$/, "");
-  return isLoopback(name) || name.endsWith(".localhost") || ALL_ADDRESSES.includes(name);
+  return meansLoopback(host) || host === "0.0.0.0" || host === "[::]";
 }
 
 /** The name of an upstream whose URL is that of the gateway. */

@@ -7,7 +7,7 @@ import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import { type Authenticator, AuthError, type Credentials, type Identity } from "../../core/authentication.ts";
 import { checkOptions, OptionError } from "../../core/options.ts";
 import { defined, isObject } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import type { InvalidToken, JwtRules, JwtVerifier } from "./jwt.ts";
 import { isScope, scopesProblem } from "../../protocol/caller.ts";
 

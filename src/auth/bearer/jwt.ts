@@ -5,7 +5,7 @@
 import * as jose from "jose";
 import type { Identity } from "../../core/authentication.ts";
 import { isObject } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 
 /** How JWTs are verified. */
 export interface JwtRules {

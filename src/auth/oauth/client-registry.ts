@@ -4,7 +4,7 @@
 
 import * as oauth from "oauth4webapi";
 import { defined, isObject } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import { attempting, errorCode, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
 import type { RegisteredClient, StoredTokens, Tokens } from "./stored-tokens.ts";

@@ -7,7 +7,7 @@
 import * as oauth from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import { type ChallengeParams, describeResponse, errorCode, reasonOf, redact, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
 import type { OAuthOptions } from "./types.ts";

@@ -3,7 +3,7 @@
 // provider. Errors never contain a secret of the request.
 
 import * as oauth from "oauth4webapi";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import { defined } from "../../core/values.ts";
 import { attempting, authFailure, errorCode, redact, type Secrets, unauthorized } from "./errors.ts";
 import type { ClientIdentity, Grant, GrantContext, IdentityProvider, OAuthClient, Redirect } from "./types.ts";

@@ -19,7 +19,7 @@ import { Semaphore } from "../../core/async.ts";
 import { boolean } from "../../core/fields.ts";
 import type { Secret } from "../../core/secrets.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import { findSpawnProblem } from "../../process/program.ts";
 import { createServer } from "../../server/server.ts";
 import type { Closeable } from "../../serve.ts";

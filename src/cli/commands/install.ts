@@ -9,7 +9,7 @@ import { examineConfig } from "../../config/index.ts";
 import { isOwnEntry } from "../../config/self-calls.ts";
 import { boolean } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag, type FlagValues, type ParsedLine, refuseFlags } from "../flags.ts";

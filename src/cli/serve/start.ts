@@ -8,7 +8,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { boolean, strings } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
 import { LISTEN_DEFAULTS } from "../../http/server/defaults.ts";
-import { isLoopback, urlHost } from "../../http/server/guard.ts";
+import { isLoopback, urlHost } from "../../core/hosts.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { orList } from "../../live/languages.ts";
 import { COMPATS } from "../../protocol/compat.ts";

@@ -10,6 +10,7 @@ import type { Command } from "../../client/command.ts";
 import { connect, type ConnectOptions, type Target } from "../../client/connect.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { withoutBrackets } from "../../core/hosts.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { proxyFor } from "../../http/client/proxy.ts";
 import { findSpawnProblem } from "../../process/program.ts";
@@ -140,7 +141,7 @@ async function checkCommand({ command, cwd, env }: Command): Promise<Result> {
 }
 
 async function checkName({ hostname }: URL): Promise<Result | undefined> {
-  const host = bare(hostname);
+  const host = withoutBrackets(hostname);
   if (isIP(host) !== 0 || host === "localhost") return undefined;
   try {
     const { address } = await lookup(host);
@@ -149,11 +150,6 @@ async function checkName({ hostname }: URL): Promise<Result | undefined> {
     const message = `${host} is not found (${(error as NodeJS.ErrnoException).code ?? "?"})`;
     return failed("dns", message, "check the name in the URL, and the network: VPN, proxy, DNS");
   }
-}
-
-/** The host without the brackets of IPv6. */
-function bare(hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, "");
 }
 
 function portOf({ port, protocol }: URL): number {
@@ -177,7 +173,7 @@ function attemptConnection(open: (done: () => void) => ReturnType<typeof connect
 
 /** Whether something listens at the address of a URL. */
 export async function checkTcp(url: URL): Promise<Result> {
-  const [host, port] = [bare(url.hostname), portOf(url)];
+  const [host, port] = [withoutBrackets(url.hostname), portOf(url)];
   const error = await attemptConnection((done) => connectTcp({ host, port }, done));
   if (error === undefined) return ok("tcp", `${url.hostname} answers on port ${port}`);
   const { code } = error as NodeJS.ErrnoException;
@@ -191,7 +187,7 @@ export async function checkTcp(url: URL): Promise<Result> {
 }
 
 async function checkTls(url: URL): Promise<Result> {
-  const host = bare(url.hostname);
+  const host = withoutBrackets(url.hostname);
   const servername = isIP(host) === 0 ? host : "";
   const error = await attemptConnection((done) => connectTls({ host, port: portOf(url), servername }, done));
   if (error === undefined) return ok("tls", "the certificate is valid");

@@ -7,7 +7,7 @@ import type { SignInSettings } from "../../config/index.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import { UsageError } from "../command.ts";
 import { sanitize } from "../terminal/text.ts";
 import type { SIGN_IN_FLAGS, TargetValues } from "./target.ts";

@@ -10,7 +10,7 @@ import { abortable, deferred, MAX_DELAY_MS, onAbort, within } from "../../core/a
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
-import { isLoopback } from "../../http/server/guard.ts";
+import { isLoopback } from "../../core/hosts.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT, Interruption } from "../command.ts";

@@ -7,6 +7,7 @@ import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { ConnectionError } from "../../core/errors.ts";
 import { forwardAbort } from "../../core/async.ts";
+import { meansLoopback, withoutBrackets } from "../../core/hosts.ts";
 import { defined } from "../../core/values.ts";
 import { nodeRequester } from "./node-requester.ts";
 import { hostOf, type HttpResponse, type ClientHttpRequest, type Requester } from "./requester.ts";
@@ -42,7 +43,7 @@ type AddressKind = "public" | "loopback" | "private" | "link-local" | "metadata"
 
 export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
   const { target, allowPrivate = false, lookup: find = systemLookup } = options;
-  const isLocal = isLoopbackHost(target.hostname);
+  const isLocal = meansLoopback(target.hostname);
 
   /** Returns undefined if the address is allowed. */
   const refusalReason = (kind: AddressKind): string | undefined => {
@@ -76,7 +77,7 @@ export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
     const { protocol, hostname } = url;
     const address = /^https?:$/.test(protocol) ? url.origin : protocol;
     if (url.username !== "" || url.password !== "") throw refusedError(address, "it contains credentials");
-    if (protocol !== "https:" && !(protocol === "http:" && isLocal && isLoopbackHost(hostname))) {
+    if (protocol !== "https:" && !(protocol === "http:" && isLocal && meansLoopback(hostname))) {
       throw refusedError(address, "it is not https (http is only allowed between servers on this machine)");
     }
     const why = refusalReason(kindOfHost(hostname));
@@ -102,21 +103,12 @@ function refusedError(address: string, why: string): ConnectionError {
 function kindOfHost(hostname: string): AddressKind {
   const address = literal(hostname);
   if (address !== undefined) return kindOf(address);
-  return isLocalName(hostname) ? "loopback" : "public";
-}
-
-function isLoopbackHost(hostname: string): boolean {
-  return kindOfHost(hostname) === "loopback";
-}
-
-/** These names always mean this machine (RFC 6761, 6.3). */
-function isLocalName(hostname: string): boolean {
-  return /(?:^|\.)localhost\.?$/i.test(hostname);
+  return meansLoopback(hostname) ? "loopback" : "public";
 }
 
 /** The address, if the host is not a name. `URL` has normalized any spelling of IPv4 to four decimal numbers. */
 function literal(hostname: string): Address | undefined {
-  if (hostname.startsWith("[")) return ipaddr.IPv6.parse(hostname.slice(1, -1));
+  if (hostname.startsWith("[")) return ipaddr.IPv6.parse(withoutBrackets(hostname));
   return ipaddr.IPv4.isValidFourPartDecimal(hostname) ? ipaddr.IPv4.parse(hostname) : undefined;
 }
 

@@ -16,6 +16,7 @@ import {
 import type { Socket, LookupFunction } from "node:net";
 import { onAbort, unref } from "../../core/async.ts";
 import type { ConnectionError } from "../../core/errors.ts";
+import { withoutBrackets } from "../../core/hosts.ts";
 import { defined } from "../../core/values.ts";
 import {
   bodyBroken,
@@ -167,7 +168,7 @@ function requestOptions({ method, url, headers, body }: ClientHttpRequest, agent
   return {
     agent,
     method,
-    hostname: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    hostname: withoutBrackets(url.hostname),
     port: url.port === "" ? undefined : Number(url.port),
     path: `${url.pathname}${url.search}`,
     headers: {

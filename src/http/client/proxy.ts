@@ -8,6 +8,7 @@ import { Agent, type AgentOptions, request as secureRequest } from "node:https";
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { ConnectionError } from "../../core/errors.ts";
+import { meansLoopback, withoutBrackets } from "../../core/hosts.ts";
 import { hostOf } from "./requester.ts";
 
 export interface Proxy {
@@ -20,7 +21,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Throws a ConnectionError if the proxy is of a kind that is not supported. */
 export function proxyFor(url: URL, env: Environment = process.env): Proxy | undefined {
-  if (isLoopback(url.hostname)) return undefined;
+  if (meansLoopback(url.hostname)) return undefined;
   const variable = variablesFor(url, env).find((name) => (env[name] ?? "").trim() !== "");
   if (variable === undefined || isExcluded(url, env["no_proxy"] ?? env["NO_PROXY"] ?? "")) return undefined;
   const given = (env[variable] ?? "").trim();
@@ -40,19 +41,9 @@ function variablesFor({ protocol }: URL, env: Environment): string[] {
   return [...safe, "all_proxy", "ALL_PROXY"];
 }
 
-/** Names that always mean this machine, and its addresses. */
-function isLoopback(hostname: string): boolean {
-  if (/(?:^|\.)localhost\.?$/i.test(hostname)) return true;
-  const address = hostname.replace(/^\[(.*)\]$/, "$1");
-  return isIP(address) !== 0 && ipaddr.process(address).range() === "loopback";
-}
-
 /** Whether NO_PROXY lists the host: by name, as a domain, with a port, or as a range of addresses. `*` lists all. */
 function isExcluded(url: URL, list: string): boolean {
-  const hostname = url.hostname
-    .replace(/^\[(.*)\]$/, "$1")
-    .replace(/\.$/, "")
-    .toLowerCase();
+  const hostname = withoutBrackets(url.hostname).replace(/\.$/, "").toLowerCase();
   const port = hostOf(url).slice(hostOf(url).lastIndexOf(":") + 1);
   return list
     .toLowerCase()
@@ -86,7 +77,7 @@ export function proxyHeaders({ url: { username, password } }: Proxy): Record<str
 export function proxyAddress({ url }: Proxy): { readonly hostname: string; readonly port: number } {
   const { hostname, protocol, port } = url;
   return {
-    hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+    hostname: withoutBrackets(hostname),
     port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
   };
 }
@@ -169,7 +160,7 @@ function refused(message: string, cause?: unknown): ConnectionError {
  */
 export function checkName(hostname: string, lookup: LookupFunction): Promise<void> {
   return new Promise((resolve, reject) => {
-    lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true }, (error) => {
+    lookup(withoutBrackets(hostname), { all: true }, (error) => {
       if (error instanceof ConnectionError) reject(error);
       else resolve();
     });

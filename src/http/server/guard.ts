@@ -3,6 +3,7 @@
 // exactly, or be a subdomain of `*.name`. A server that listens on all addresses without allowed names accepts every
 // well-formed Host, and still checks Origin. The check does not authenticate the caller.
 
+import { isLoopback, LOOPBACK_NAMES, urlHost } from "../../core/hosts.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
 
 export interface GuardOptions {
@@ -168,9 +169,6 @@ function remember(accepted: Set<string>, value: string): void {
 /** The name of the option in code and on the command line, for messages. */
 const ALLOWED_HOSTS = "allowedHosts (--allow-host)";
 
-/** Loopback names, as browsers write them. */
-const LOOPBACK: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
-
 /** A host as in a Host header or an origin. */
 interface HostParts {
   /** In lower case; an IPv6 address is in brackets. */
@@ -203,7 +201,7 @@ function createHostRules(bound: string | undefined, allowed: readonly string[] |
   const own = bound === undefined ? "localhost" : urlHost(bound);
   const isWildcard = WILDCARDS.has(own);
   const isOpen = isWildcard && allowed === undefined;
-  if (isWildcard || isLoopback(own)) for (const name of LOOPBACK) names.add(name);
+  if (isWildcard || isLoopback(own)) for (const name of LOOPBACK_NAMES) names.add(name);
   if (!isWildcard) names.add(own);
   const isListed = (host: string): boolean => {
     const parts = parseHost(host);
@@ -240,18 +238,6 @@ function parseHost(text: string): HostParts | undefined {
   const [, name = "", port] = match;
   if (port !== undefined && Number(port) > 65_535) return undefined;
   return { name: name.toLowerCase(), port };
-}
-
-export function isLoopback(name: string): boolean {
-  return LOOPBACK.includes(name) || /^127(?:\.\d{1,3}){3}$/.test(name);
-}
-
-/** The address we listen on, as a client would write it in a URL. */
-export function urlHost(host: string): string {
-  const bare = host.replace(/^\[(.*)\]$/, "$1").replace(/%.*$/, "");
-  if (bare === "") return "";
-  const url = parseUrl(`http://${bare.includes(":") ? `[${bare}]` : bare}`);
-  return url === undefined ? bare.toLowerCase() : url.hostname;
 }
 
 function parseUrl(text: string): URL | undefined {

@@ -6,7 +6,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { ConnectionError } from "../../core/errors.ts";
-import { urlHost, isLoopback } from "./guard.ts";
+import { isLoopback, urlHost, withoutBrackets } from "../../core/hosts.ts";
 import { NodeHttpRequest } from "./node-request.ts";
 
 export interface ListenOptions {
@@ -95,7 +95,7 @@ function bind(server: Server, host: string, port: number): Promise<AddressInfo> 
       reject(new ConnectionError("refused", listenErrorText(error, host, port), { cause: error }));
     };
     server.once("error", failed);
-    server.listen({ port, host: host.replace(/^\[(.*)\]$/, "$1") }, () => {
+    server.listen({ port, host: withoutBrackets(host) }, () => {
       server.off("error", failed);
       resolve(server.address() as AddressInfo);
     });
