@@ -109,7 +109,8 @@ export class Pins {
 
   /** Changes what is in the file now, and writes it. `change` returns false if there is nothing to write. */
   async change(change: (pins: this) => boolean): Promise<void> {
-    const [{ fileLock, makePrivateDirectory, stateDirectory }, { makeDirectory, replaceFile }] = await Promise.all([
+    const [{ fileLock }, { makePrivateDirectory, stateDirectory }, { makeDirectory, replaceFile }] = await Promise.all([
+      import("../core/file-lock.ts"),
       import("../core/private-files.ts"),
       import("../core/files.ts"),
     ]);

@@ -82,7 +82,10 @@ export class ConnectionError extends Error {
 
   constructor(kind: ConnectionErrorKind, message: string, options: ConnectionErrorOptions = {}) {
     const { mayHaveRun = true, status, subject, hint, diagnostics } = options;
-    super(message + (hint === undefined ? "" : `; ${hint.text}`) + (diagnostics ?? ""), options);
+    super(
+      message + (hint === undefined ? "" : `; ${hint.text}`) + (diagnostics ?? ""),
+      options.cause === undefined ? undefined : options,
+    );
     this.name = "ConnectionError";
     this.kind = kind;
     this.mayHaveRun = mayHaveRun;

@@ -130,9 +130,9 @@ async function isDirectory(path: string): Promise<boolean> {
 }
 
 /**
- * Lets `write` create a file under another name and moves it to `path`, so that readers see the old or the new content,
- * even after a crash. If there is a symbolic link at the path, the link is replaced, and the file that it points to stays
- * as it is.
+ * The one atomic write: lets `write` create a file under another name and moves it to `path`, so that readers see the old
+ * or the new content, even after a crash. If there is a symbolic link at the path, the link is replaced, and the file that
+ * it points to stays as it is.
  */
 export async function replaceBy<T>(
   path: string,
@@ -150,8 +150,8 @@ export async function replaceBy<T>(
 }
 
 /** Writes a whole file, as `replaceBy`, and waits until it is on the disk. */
-export function replaceFile(path: string, content: string | Uint8Array, mode = 0o666): Promise<void> {
-  return replaceBy(path, (draft) => writeFile(draft, content, { flag: "wx", mode, flush: true }));
+export function replaceFile(path: string, content: string | Uint8Array, mode = 0o666, draft?: string): Promise<void> {
+  return replaceBy(path, (file) => writeFile(file, content, { flag: "wx", mode, flush: true }), draft);
 }
 
 /** O_NONBLOCK: opening a named pipe would otherwise wait for a writer. A function, since browsers have no constants. */

@@ -2,10 +2,10 @@
 // those of the host for its sessions, none of which waits for an evaluation.
 
 import { createHash, randomUUID } from "node:crypto";
-import { chmod, readdir, readFile, rm, stat } from "node:fs/promises";
+import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { packageFile, replaceBy } from "../core/files.ts";
-import { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } from "../core/private-files.ts";
+import { makePrivateDirectory, readPrivate, stateDirectory } from "../core/private-files.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import type { ToolAnnotations } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -369,7 +369,8 @@ class CheckpointStore {
       throw new Error(`Session ${session.name} cannot be saved: it has evaluated too much code to run it all again`);
     }
     const failed = entries.flatMap((entry, index) => (entry.failed === true ? [index] : []));
-    await writePrivate(draft, JSON.stringify({ sources: entries.map(({ code }) => code), failed }));
+    const text = JSON.stringify({ sources: entries.map(({ code }) => code), failed });
+    await writeFile(draft, text, { flag: "wx", mode: 0o600, flush: true });
     return `the code of ${entries.length} ${entries.length === 1 ? "evaluation" : "evaluations"}, which restore-session runs again`;
   }
 

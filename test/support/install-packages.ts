@@ -9,7 +9,7 @@ import { copyFile, mkdir, mkdtemp, readFile, realpath, rename, rm, writeFile } f
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { fileLock } from "../../src/core/private-files.ts";
+import { fileLock } from "../../src/core/file-lock.ts";
 
 const run = promisify(execFile);
 

@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { compiledImport } from "../../../test/support/programs.ts";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { fileLock } from "../../core/private-files.ts";
+import { fileLock } from "../../core/file-lock.ts";
 import { fileTokens } from "./token-stores.ts";
 
 const STORE = compiledImport("token-stores.ts", import.meta.url);

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { unref, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
-import { defined, errorMessage } from "../../core/values.ts";
+import { errorMessage } from "../../core/values.ts";
 import type { Redirect } from "./types.ts";
 
 /** Options of `loopbackRedirect()`. */
@@ -202,7 +202,7 @@ async function openOrThrow(url: URL): Promise<void> {
 
 function refused(why: string, cause?: unknown): ConnectionError {
   const message = `The user could not be sent to the authorization server: ${why}`;
-  return new ConnectionError("refused", message, { mayHaveRun: false, ...defined({ cause }) });
+  return new ConnectionError("refused", message, { mayHaveRun: false, cause });
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {

@@ -7,7 +7,8 @@ import { join, resolve } from "node:path";
 import { callListener } from "../../core/listeners.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
-import { fileLock, readPrivate, stateDirectory, writePrivate } from "../../core/private-files.ts";
+import { fileLock } from "../../core/file-lock.ts";
+import { readPrivate, stateDirectory, writePrivate } from "../../core/private-files.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import type { TokenStore } from "./types.ts";
 

@@ -218,7 +218,10 @@ export class ShownNames {
    */
   async #save(file: string): Promise<void> {
     try {
-      const { fileLock, makePrivateDirectory, writePrivate } = await import("../../core/private-files.ts");
+      const [{ fileLock }, { makePrivateDirectory, writePrivate }] = await Promise.all([
+        import("../../core/file-lock.ts"),
+        import("../../core/private-files.ts"),
+      ]);
       const folder = dirname(file);
       await makePrivateDirectory(folder);
       while (this.#isChanged) {

@@ -2,11 +2,11 @@
 // shown while the upstream does not run, and are read again after each start and each change.
 
 import { createHash } from "node:crypto";
-import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { unref } from "../../core/async.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
-import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, replaceBy } from "../../core/files.ts";
+import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, replaceFile } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze, isObject } from "../../core/values.ts";
@@ -328,7 +328,7 @@ export class ListsFile {
       await makeDirectory(this.#folder);
       await checkCacheFolder(this.#folder);
       // Another process may write the same file.
-      await replaceBy(this.#path, (draft) => writeFile(draft, text, { mode: 0o600 }));
+      await replaceFile(this.#path, text, 0o600);
       await deleteOldest(this.#folder);
     } catch {
       // The file is a cache only.
