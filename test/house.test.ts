@@ -150,7 +150,7 @@ describe("the source tree", () => {
       withoutComments(text).includes("node:child_process"),
     );
     expect(starting.map(({ path }) => path).toSorted()).toEqual([
-      "src/auth/oauth/loopback-redirect.ts",
+      "src/auth/oauth/browser.ts",
       "src/live/js/test-run.ts",
       "src/live/smalltalk/image-bridge.ts",
       "src/process/child.ts",

@@ -79,7 +79,7 @@ export function ownerProblem(
   check: OwnerCheck,
 ): string | undefined {
   const ownUid = process.getuid?.();
-  // Windows has no such permissions.
+  // Some systems have no such permissions.
   if (ownUid === undefined) return undefined;
   if (uid !== ownUid && !(check.mayBeRoot === true && uid === 0)) {
     return `${path} belongs to another user (uid ${uid}); remove it, or use another path`;

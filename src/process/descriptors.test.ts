@@ -49,7 +49,7 @@ describe.runIf(process.platform === "linux")("descriptors that a launcher left o
       `import { createRequire } from "node:module";
       import { existsSync, readFileSync, readlinkSync } from "node:fs";
       import { guardianPid, outputOf, startChild } from ${source("process/child.ts")};
-      import { openBrowser } from ${source("auth/oauth/loopback-redirect.ts")};
+      import { openBrowser } from ${source("auth/oauth/browser.ts")};
       const require = createRequire("/");
       const command = { command: "sh", args: ["-c", ${JSON.stringify(SHOWS)}] };
       const ours = ${TARGETS};

@@ -2,7 +2,8 @@
 // this machine has started us. This is separate from the sign-in of single commands, since callers of a gateway list the
 // tools again and again, and must not open the browser each time.
 
-import { hasBrowser, loopbackRedirect } from "../../auth/oauth/loopback-redirect.ts";
+import { hasBrowser } from "../../auth/oauth/browser.ts";
+import { loopbackRedirect } from "../../auth/oauth/loopback-redirect.ts";
 import { type SignIn, signInNeeded } from "../../config/sign-in.ts";
 import { Semaphore } from "../../core/async.ts";
 import { defined } from "../../core/values.ts";

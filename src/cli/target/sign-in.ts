@@ -27,7 +27,7 @@ export interface SignInOptions {
 
 /** Opens a URL in the browser; false if that is not possible. */
 export async function openPage(url: URL): Promise<boolean> {
-  const { openBrowser } = await import("../../auth/oauth/loopback-redirect.ts");
+  const { openBrowser } = await import("../../auth/oauth/browser.ts");
   return openBrowser(url).catch(() => false);
 }
 
