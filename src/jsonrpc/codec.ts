@@ -3,7 +3,7 @@
 // itself, so nothing is copied and unknown fields survive.
 
 import { Buffer } from "node:buffer";
-import { type ErrorMessage, ExactId, type Id, isBatch, isId, type Message, stringify } from "./message.ts";
+import { type ErrorMessage, ExactId, type Id, isId, type Message, stringify } from "./message.ts";
 import { hasPlainTokens, mayBeDeep, scan, type Scan, type Token } from "./scan.ts";
 
 /** Limits of a message. */
@@ -36,9 +36,13 @@ export type Decoded =
 type Parsed = { [key: string]: unknown };
 
 export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
-  if (isTooLong(text, limits.messageBytes)) return refuse(tooLong(limits.messageBytes));
+  // One UTF-16 unit is one to three bytes of UTF-8, so most strings need no counting.
+  if (text.length * 3 > limits.messageBytes && isTooLong(text, limits.messageBytes)) {
+    return refuse(tooLong(limits.messageBytes));
+  }
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  let scanned = mayBeDeep(body, limits.depth) ? scan(body, limits.depth, limits.batch) : undefined;
+  const hasRoom = body.length > 2 * limits.depth;
+  let scanned = hasRoom && mayBeDeep(body, limits.depth) ? scan(body, limits.depth, limits.batch) : undefined;
   // Reject it before JSON.parse or any later code can recurse into it.
   if (scanned?.tooDeep === true) {
     const details = `Nested deeper than ${limits.depth} levels (limits.depth)`;
@@ -82,12 +86,12 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
 export function encode(message: Message | readonly Message[], maxBytes: number = Infinity): string {
   let text: string;
   try {
-    text = isBatch(message) ? `[${message.map(encodeOne).join(",")}]` : encodeOne(message);
+    text = "jsonrpc" in message ? encodeOne(message) : `[${message.map(encodeOne).join(",")}]`;
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     throw new TypeError(`Message cannot be written as JSON: ${reason}`, { cause: error });
   }
-  if (isTooLong(text, maxBytes)) throw new RangeError(tooLongText(maxBytes));
+  if (text.length * 3 > maxBytes && isTooLong(text, maxBytes)) throw new RangeError(tooLongText(maxBytes));
   return text;
 }
 
@@ -95,17 +99,12 @@ function encodeOne(message: Message): string {
   if ("method" in message) {
     const id = "id" in message ? `"id":${idToJson(message.id)},` : "";
     const head = `{"jsonrpc":"2.0",${id}"method":${JSON.stringify(message.method)}`;
-    return message.params === undefined ? `${head}}` : `${head},"params":${toJson("params", message.params)}}`;
+    return message.params === undefined ? `${head}}` : `${head},"params":${stringify("params", message.params)}}`;
   }
-  const head = `{"jsonrpc":"2.0","id":${message.id === null ? "null" : idToJson(message.id)}`;
-  if ("error" in message) return `${head},"error":${toJson("error", message.error)}}`;
-  return `${head},"result":${toJson("result", message.result)}}`;
-}
-
-function toJson(name: string, value: unknown): string {
-  const text = stringify(value);
-  if (text === undefined) throw new TypeError(`${name} has no JSON form`);
-  return text;
+  const id = message.id === null ? "null" : idToJson(message.id);
+  return "error" in message
+    ? `{"jsonrpc":"2.0","id":${id},"error":${stringify("error", message.error)}}`
+    : `{"jsonrpc":"2.0","id":${id},"result":${stringify("result", message.result)}}`;
 }
 
 function idToJson(id: Id): string {
@@ -115,8 +114,6 @@ function idToJson(id: Id): string {
 }
 
 function isTooLong(text: string, maxBytes: number): boolean {
-  // One UTF-16 unit is one to three bytes of UTF-8, so most strings need no counting.
-  if (text.length * 3 <= maxBytes) return false;
   return text.length > maxBytes || Buffer.byteLength(text, "utf8") > maxBytes;
 }
 
@@ -166,34 +163,28 @@ function restore(items: readonly unknown[], text: string, tokens: readonly Token
 
 /** Returns undefined for a valid message. JSON has no undefined, so an undefined field is a missing field. */
 function check(value: unknown): Fault | undefined {
-  if (Array.isArray(value)) return faultOf(null, "A batch inside a batch is not a message");
-  if (!isObject(value)) return faultOf(null, "A message must be an object");
+  if (Array.isArray(value))
+    return { fault: invalidRequest(null, "A batch inside a batch is not a message"), answerable: true };
+  if (!isObject(value)) return { fault: invalidRequest(null, "A message must be an object"), answerable: true };
   const { jsonrpc, id, method, params, result, error } = value;
-  const readable = isId(id) ? id : null;
   const isResponse = method === undefined && (result !== undefined || error !== undefined);
-  const answerable = !isResponse;
-  if (jsonrpc === undefined) return { fault: missingField(readable, "jsonrpc"), answerable };
-  if (jsonrpc !== "2.0") return faultOf(readable, "Invalid jsonrpc version", answerable);
-  if (method === undefined && !isResponse) return { fault: missingField(readable, "method"), answerable };
-  const details = isResponse ? responseProblem(value) : requestProblem(method, id, params, result, error);
-  return details === undefined ? undefined : faultOf(readable, details, answerable);
-}
-
-function requestProblem(
-  method: unknown,
-  id: unknown,
-  params: unknown,
-  result: unknown,
-  error: unknown,
-): string | undefined {
-  if (typeof method !== "string") return "Invalid field: method must be a string";
-  if (id !== undefined && !isId(id)) return "Invalid field: id must be a string or a number";
-  if (params !== undefined && !isObject(params)) {
-    return "Invalid field: params must be an object (JSON-RPC also allows an array, MCP does not)";
-  }
-  if (result !== undefined) return "Invalid field: result is not allowed with method";
-  if (error !== undefined) return "Invalid field: error is not allowed with method";
-  return undefined;
+  let data: FaultData | string | undefined;
+  let problem: string | undefined;
+  // The `data` of the error for a missing field is a plain string, which existing clients expect.
+  if (jsonrpc === undefined) data = "Missing required field: jsonrpc";
+  else if (jsonrpc !== "2.0") problem = "Invalid jsonrpc version";
+  else if (isResponse) problem = responseProblem(value);
+  else if (method === undefined) data = "Missing required field: method";
+  else if (typeof method !== "string") problem = "Invalid field: method must be a string";
+  else if (id !== undefined && typeof id !== "number" && typeof id !== "string" && !(id instanceof ExactId)) {
+    problem = "Invalid field: id must be a string or a number";
+  } else if (params !== undefined && !isObject(params)) {
+    problem = "Invalid field: params must be an object (JSON-RPC also allows an array, MCP does not)";
+  } else if (result !== undefined) problem = "Invalid field: result is not allowed with method";
+  else if (error !== undefined) problem = "Invalid field: error is not allowed with method";
+  if (problem !== undefined) data = { kind: "invalid_request", details: problem };
+  if (data === undefined) return undefined;
+  return { fault: invalid(isId(id) ? id : null, data), answerable: !isResponse };
 }
 
 function responseProblem(response: Parsed): string | undefined {
@@ -211,10 +202,6 @@ function responseProblem(response: Parsed): string | undefined {
   if (id === undefined) response["id"] = null;
   else if (id !== null && !isId(id)) return "Invalid field: id must be a string, a number or null";
   return undefined;
-}
-
-function faultOf(id: Id | null, details: string, answerable = true): Fault {
-  return { fault: invalidRequest(id, details), answerable };
 }
 
 function isObject(value: unknown): value is Parsed {
@@ -238,11 +225,6 @@ function invalidRequest(id: Id | null, details: string): ErrorMessage {
   return invalid(id, { kind: "invalid_request", details });
 }
 
-/** The `data` of this error is a plain string, which existing clients expect. */
-function missingField(id: Id | null, field: "jsonrpc" | "method"): ErrorMessage {
-  return invalid(id, `Missing required field: ${field}`);
-}
-
 /** The reason why a message over the limit is neither read nor sent. */
 export function tooLongText(maxBytes: number): string {
   return `Message longer than ${maxBytes} bytes (limits.messageBytes)`;
@@ -257,7 +239,7 @@ export function tooLong(maxBytes: number, id: Id | null = null): ErrorMessage {
 /** Describes a fault in one line, for a person. */
 export function faultText({ error }: ErrorMessage): string {
   const { message, data } = error;
-  const details = typeof data === "string" ? data : (data as FaultData).details;
+  const details = isObject(data) ? String(data["details"]) : String(data);
   return details === message ? message : `${message}: ${details}`;
 }
 

@@ -34,17 +34,24 @@ class Placeholders {
 let isWriting = false;
 let placeholders: Placeholders | undefined;
 
-/** JSON.stringify, but an ExactId anywhere inside is written as its source text. */
-export function stringify(value: unknown): string | undefined {
+/** The type in the library does not say that there may be no JSON form. */
+const toJson: (value: unknown) => string | undefined = JSON.stringify;
+
+/**
+ * JSON.stringify, but an ExactId anywhere inside is written as its source text. Throws a TypeError that begins with the
+ * name if the value has no JSON form.
+ */
+export function stringify(name: string, value: unknown): string {
   const wasWriting = isWriting;
   const outer = placeholders;
   isWriting = true;
   placeholders = undefined;
   try {
-    const text = JSON.stringify(value) as string | undefined;
+    const text = toJson(value);
+    if (text === undefined) throw new TypeError(`${name} has no JSON form`);
     // The type system does not see that a `toJSON` may have set it.
     const found = placeholders as Placeholders | undefined;
-    return text === undefined || found === undefined ? text : found.fill(text);
+    return found === undefined ? text : found.fill(text);
   } finally {
     isWriting = wasWriting;
     placeholders = outer;

@@ -43,7 +43,6 @@ export interface Scan {
 
 /** False if the text has too few brackets to be deeper than this. */
 export function mayBeDeep(text: string, maxDepth: number): boolean {
-  if (text.length <= 2 * maxDepth) return false;
   let brackets = 0;
   for (let at = text.indexOf("{"); at >= 0; at = text.indexOf("{", at + 1)) if (++brackets > maxDepth) return true;
   for (let at = text.indexOf("["); at >= 0; at = text.indexOf("[", at + 1)) if (++brackets > maxDepth) return true;
@@ -62,10 +61,17 @@ export function hasPlainTokens(text: string, value: unknown): boolean {
   // No valid message has both, so it need not be fast.
   if (params !== undefined && result !== undefined) return false;
   const meta = params?._meta ?? result?._meta;
-  const others: readonly unknown[] = [params?.requestId, params?.progressToken, meta?.progressToken, meta?.[STREAM]];
-  if (typeof id === "number" ? !isPlainId(text, id) : !isPlainString(text, id)) return false;
-  for (const token of others) if (!isPlainString(text, token)) return false;
-  return true;
+  const tokens: readonly unknown[] = [
+    typeof id === "number" ? undefined : id,
+    params?.requestId,
+    params?.progressToken,
+    meta?.progressToken,
+    meta?.[STREAM],
+  ];
+  for (const token of tokens) {
+    if (token !== undefined && (typeof token !== "string" || text.includes("\\"))) return false;
+  }
+  return typeof id !== "number" || isPlainId(text, id);
 }
 
 const HEAD = '{"jsonrpc":"2.0",';
@@ -79,11 +85,6 @@ function isPlainId(text: string, id: number): boolean {
     return false;
   // Of two ids the last counts, and may be written differently.
   return !text.includes('"id"', HEAD.length + field.length);
-}
-
-/** Also true for what is no token. */
-function isPlainString(text: string, token: unknown): boolean {
-  return token === undefined || (typeof token === "string" && !text.includes("\\"));
 }
 
 const QUOTE = 34;

@@ -4,7 +4,7 @@
 
 import { LOG_LEVELS, type Meta, type Params } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { ExactId } from "../jsonrpc/message.ts";
+import { isId } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";
 import { MAX_CURSOR_LENGTH } from "./lists.ts";
 import { META } from "./model/base.ts";
@@ -16,48 +16,40 @@ const MAX_NAME_LENGTH = 4_096;
 const MAX_SUBSCRIBED = 10_000;
 const MAX_SUBSCRIBED_LENGTH = 1_048_576;
 
-type Guard = (params: Params) => string | undefined;
-
-/** `max`: how many characters it may have. */
-const string =
-  (field: string, max = Infinity): Guard =>
-  (params) =>
-    stringProblem(field, params[field], max);
-
-function stringProblem(field: string, value: unknown, max: number): string | undefined {
-  if (typeof value !== "string") return `\`${field}\` must be a string`;
-  return value.length > max ? `\`${field}\` must have at most ${max} characters` : undefined;
+/** A field of params. A string may have at most `max` characters. */
+interface Field {
+  readonly name: string;
+  readonly type: "string" | "object";
+  readonly isOptional: boolean;
+  readonly max: number;
 }
 
-const name = string("name", MAX_NAME_LENGTH);
-const uri = string("uri", MAX_URI_LENGTH);
-const taskId = string("taskId", MAX_URI_LENGTH);
+/** Returns what is wrong with the params. */
+type Guard = (params: Params) => string | undefined;
 
-const object =
-  (field: string): Guard =>
-  (params) =>
-    isObject(params[field]) ? undefined : `\`${field}\` must be an object`;
+function string(name: string, max: number = Infinity, isOptional = false): Field {
+  return { name, type: "string", isOptional, max };
+}
 
-const optionalObject =
-  (field: string): Guard =>
-  (params) =>
-    params[field] === undefined || isObject(params[field]) ? undefined : `\`${field}\` must be an object`;
+function object(name: string, isOptional = false): Field {
+  return { name, type: "object", isOptional, max: Infinity };
+}
 
-const every =
-  (...guards: readonly Guard[]): Guard =>
-  (params) => {
-    for (const guard of guards) {
-      const problem = guard(params);
-      if (problem !== undefined) return problem;
-    }
-    return undefined;
-  };
+function fieldProblem({ name, type, isOptional, max }: Field, value: unknown): string | undefined {
+  if (value === undefined && isOptional) return undefined;
+  if (type === "object") return isObject(value) ? undefined : `\`${name}\` must be an object`;
+  if (typeof value !== "string") return `\`${name}\` must be a string`;
+  return value.length > max ? `\`${name}\` must have at most ${max} characters` : undefined;
+}
 
-const page: Guard = ({ cursor }) =>
-  cursor === undefined ? undefined : stringProblem("cursor", cursor, MAX_CURSOR_LENGTH);
+const NAME = string("name", MAX_NAME_LENGTH);
+const URI = string("uri", MAX_URI_LENGTH);
+const TASK_ID = string("taskId", MAX_URI_LENGTH);
+const CURSOR = string("cursor", MAX_CURSOR_LENGTH, true);
+const ARGUMENTS = object("arguments", true);
 
 const level: Guard = (params) =>
-  (LOG_LEVELS as readonly unknown[]).includes(params["level"])
+  LOG_LEVELS.some((known) => known === params["level"])
     ? undefined
     : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
 
@@ -77,7 +69,8 @@ const completion: Guard = ({ ref, argument }) => {
     return "`argument` must have a `name` and a `value`, both strings";
   }
   return (
-    stringProblem(`ref.${field}`, ref[field], max) ?? stringProblem("argument.name", argument["name"], MAX_NAME_LENGTH)
+    fieldProblem(string(`ref.${field}`, max), ref[field]) ??
+    fieldProblem(string("argument.name", MAX_NAME_LENGTH), argument["name"])
   );
 };
 
@@ -114,42 +107,43 @@ const sampling: Guard = ({ messages, maxTokens }) => {
   return typeof maxTokens === "number" ? undefined : "`maxTokens` must be a number";
 };
 
-const GUARDS: ReadonlyMap<string, Guard> = new Map([
-  ["initialize", every(string("protocolVersion"), optionalObject("capabilities"), optionalObject("clientInfo"))],
-  ["tools/list", page],
-  ["tools/call", every(name, optionalObject("arguments"))],
-  ["resources/list", page],
-  ["resources/templates/list", page],
-  ["resources/read", uri],
-  ["resources/subscribe", uri],
-  ["resources/unsubscribe", uri],
-  ["prompts/list", page],
-  ["prompts/get", every(name, optionalObject("arguments"))],
-  ["completion/complete", every(completion, optionalObject("context"))],
-  ["logging/setLevel", level],
-  ["subscriptions/listen", filter],
-  ["tasks/get", taskId],
-  ["tasks/update", every(taskId, object("inputResponses"))],
-  ["tasks/cancel", taskId],
-  ["tasks/result", taskId],
-  ["tasks/list", page],
-  ["elicitation/create", elicitation],
-  ["sampling/createMessage", sampling],
+const RULES: ReadonlyMap<string, readonly (Field | Guard)[]> = new Map<string, readonly (Field | Guard)[]>([
+  ["initialize", [string("protocolVersion"), object("capabilities", true), object("clientInfo", true)]],
+  ["tools/list", [CURSOR]],
+  ["tools/call", [NAME, ARGUMENTS]],
+  ["resources/list", [CURSOR]],
+  ["resources/templates/list", [CURSOR]],
+  ["resources/read", [URI]],
+  ["resources/subscribe", [URI]],
+  ["resources/unsubscribe", [URI]],
+  ["prompts/list", [CURSOR]],
+  ["prompts/get", [NAME, ARGUMENTS]],
+  ["completion/complete", [completion, object("context", true)]],
+  ["logging/setLevel", [level]],
+  ["subscriptions/listen", [filter]],
+  ["tasks/get", [TASK_ID]],
+  ["tasks/update", [TASK_ID, object("inputResponses")]],
+  ["tasks/cancel", [TASK_ID]],
+  ["tasks/result", [TASK_ID]],
+  ["tasks/list", [CURSOR]],
+  ["elicitation/create", [elicitation]],
+  ["sampling/createMessage", [sampling]],
 ]);
-
-function metaProblem({ _meta }: Params): string | undefined {
-  if (_meta === undefined) return undefined;
-  if (!isObject(_meta)) return "`_meta` must be an object";
-  const token = _meta["progressToken"];
-  if (token === undefined || typeof token === "string" || typeof token === "number" || token instanceof ExactId)
-    return undefined;
-  return "`_meta.progressToken` must be a string or a number";
-}
+const NO_RULES: readonly Guard[] = [];
 
 /** Throws an `invalid_params` error that names the method and the field. */
 export function checkParams(method: string, params: Params): void {
-  const problem = metaProblem(params) ?? GUARDS.get(method)?.(params);
+  let problem = params._meta === undefined ? undefined : metaProblem(params._meta);
+  for (const rule of RULES.get(method) ?? NO_RULES) {
+    problem ??= typeof rule === "function" ? rule(params) : fieldProblem(rule, params[rule.name]);
+  }
   if (problem !== undefined) throw invalidParams(`Invalid params for ${method}: ${problem}`, { method });
+}
+
+function metaProblem(meta: unknown): string | undefined {
+  if (!isObject(meta)) return "`_meta` must be an object";
+  const token = meta[META.progressToken];
+  return token === undefined || isId(token) ? undefined : "`_meta.progressToken` must be a string or a number";
 }
 
 export interface Envelope {
@@ -165,10 +159,8 @@ export function readEnvelope({ _meta: meta }: Params): Envelope {
   const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
   if (isObject(meta) && typeof name === "string" && isObject(capabilities)) return { meta, name, capabilities };
   const missing = [
-    typeof name === "string" ? [] : META.revision,
-    isObject(capabilities) ? [] : META.clientCapabilities,
+    ...(typeof name === "string" ? [] : [META.revision]),
+    ...(isObject(capabilities) ? [] : [META.clientCapabilities]),
   ];
-  throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, {
-    missing: missing.flat(),
-  });
+  throw invalidParams(`Invalid params: \`_meta\` must have ${missing.join(" and ")}`, { missing });
 }

@@ -171,40 +171,51 @@ function removedNames(before: Vocabulary, after: Vocabulary): DirectedStep["remo
 
 type Change<T> = (value: T, method: string) => T;
 
+/** The changes of all steps, in their order. */
+interface Changes<T> {
+  /** For the methods that some step changes. */
+  readonly byMethod: ReadonlyMap<string, readonly Change<T>[]>;
+  readonly others: readonly Change<T>[];
+}
+
 function codec(path: readonly DirectedStep[]): Codec {
   const steps = path.map(({ step }) => step);
-  const requests = byMethod<Params>(
+  const requests = changesOf<Params>(
     path.map(({ step, removed, refuses }) => ({
-      own: refuses
-        ? { ...step.request, ...Object.fromEntries([...removed.requests].map((m) => [m, refuse])) }
+      named: refuses
+        ? { ...step.request, ...Object.fromEntries([...removed.requests].map((method) => [method, refuse])) }
         : step.request,
       every: step.everyRequest,
     })),
   );
-  const results = byMethod<Result>(steps.map((step) => ({ own: step.result, every: step.everyResult })));
-  const notifications = byMethod<Params | undefined>(
-    steps.map((step) => ({
-      own: step.notification,
-      every: step.everyNotification && ifDefined(step.everyNotification),
+  const results = changesOf<Result>(steps.map((step) => ({ named: step.result, every: step.everyResult })));
+  const notifications = changesOf<Params | undefined>(
+    steps.map(({ notification, everyNotification: every }) => ({
+      named: notification,
+      every: every && ((params, method) => params && every(params, method)),
     })),
   );
   const removedNotifications = new Set(path.flatMap(({ removed }) => [...removed.notifications]));
   const changed = new Set(steps.flatMap((step) => Object.keys(step.notification ?? {})));
+  const pipe = (kind: "clientCapabilities" | "serverCapabilities" | "implementation") => {
+    const changes = steps.flatMap((step) => step[kind] ?? []);
+    return (value: Json): Json => changes.reduce((current, change) => change(current), value);
+  };
   const errors = steps.flatMap((step) => step.error ?? []);
   return {
-    request: (method, params) => requests(params, method),
-    result: (method, result) => results(result, method),
+    request: (method, params) => change(requests, params, method),
+    result: (method, result) => change(results, result, method),
     notification: (notification) => {
       const { method, params } = notification;
       if (removedNotifications.has(method)) return undefined;
-      const after = notifications(params, method);
+      const after = change(notifications, params, method);
       if (after === params) return after === undefined && changed.has(method) ? undefined : notification;
       return after === undefined ? undefined : { ...notification, params: after };
     },
-    clientCapabilities: pipe(steps.flatMap((step) => step.clientCapabilities ?? [])),
-    serverCapabilities: pipe(steps.flatMap((step) => step.serverCapabilities ?? [])),
-    implementation: pipe(steps.flatMap((step) => step.implementation ?? [])),
-    error: (error, request) => errors.reduce((body, change) => change(body, request), error),
+    clientCapabilities: pipe("clientCapabilities"),
+    serverCapabilities: pipe("serverCapabilities"),
+    implementation: pipe("implementation"),
+    error: (error, request) => errors.reduce((body, step) => step(body, request), error),
   };
 }
 
@@ -212,40 +223,23 @@ function refuse(_: unknown, method: string): never {
   throw methodNotFound(method);
 }
 
-/** Leaves notifications without params unchanged. */
-function ifDefined(change: Change<Params>): Change<Params | undefined> {
-  return (params, method) => params && change(params, method);
-}
-
-/** Composes one function for each method that some step changes, and one for all other methods. */
-function byMethod<T>(
+function changesOf<T>(
   steps: readonly {
-    readonly own: Readonly<Record<string, Change<T>>> | undefined;
+    readonly named: Readonly<Record<string, Change<T>>> | undefined;
     readonly every: Change<T> | undefined;
   }[],
-): Change<T> {
-  const composeFor = (method?: string): Change<T> =>
-    pipe(
-      steps.flatMap(({ own, every }) => {
-        const mine = method !== undefined && own && Object.hasOwn(own, method) ? own[method] : undefined;
-        return [mine, every].filter((change) => change !== undefined);
-      }),
-    );
-  const methods = new Set(steps.flatMap(({ own }) => Object.keys(own ?? {})));
-  const changes = new Map([...methods].map((method) => [method, composeFor(method)]));
-  const others = composeFor();
-  return (value, method) => (changes.get(method) ?? others)(value, method);
+): Changes<T> {
+  const changesFor = (method?: string): readonly Change<T>[] =>
+    steps.flatMap(({ named, every }) => {
+      const own = method !== undefined && named && Object.hasOwn(named, method) ? named[method] : undefined;
+      return [own, every].filter((step) => step !== undefined);
+    });
+  const methods = new Set(steps.flatMap(({ named }) => Object.keys(named ?? {})));
+  return { byMethod: new Map([...methods].map((method) => [method, changesFor(method)])), others: changesFor() };
 }
 
-function pipe<T, Rest extends readonly unknown[]>(
-  changes: readonly ((value: T, ...rest: Rest) => T)[],
-): (value: T, ...rest: Rest) => T {
-  const [first, second] = changes;
-  if (first === undefined) return (value, ..._) => value;
-  if (second === undefined) return first;
-  return (value, ...rest) => {
-    let current = value;
-    for (const change of changes) current = change(current, ...rest);
-    return current;
-  };
+function change<T>({ byMethod, others }: Changes<T>, value: T, method: string): T {
+  let current = value;
+  for (const step of byMethod.get(method) ?? others) current = step(current, method);
+  return current;
 }

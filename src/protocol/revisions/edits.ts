@@ -27,13 +27,7 @@ export function drop(...keys: readonly string[]): Edit {
 
 /** Drops keys of the object at `key`, and the object itself if it becomes empty. */
 export function dropAt(key: string, ...keys: readonly string[]): Edit {
-  return object((value) => {
-    const inner = value[key];
-    if (!isObject(inner)) return value;
-    const left = without(inner, keys);
-    if (left === inner) return value;
-    return Object.keys(left).length === 0 ? without(value, [key]) : { ...value, [key]: left };
-  });
+  return object((value) => without(value, [], key, keys));
 }
 
 export function at(key: string, edit: Edit): Edit {
@@ -79,43 +73,24 @@ export function set(fields: Json): Edit {
   return object((value) => ({ ...value, ...fields }));
 }
 
-/** Builds a new object, since `delete` on a copy would make it slow. */
-function without(value: Json, keys: readonly string[]): Json {
-  if (!hasAny(value, keys)) return value;
+/**
+ * Drops keys of an object, and keys of the object at `key`, with that object itself if it becomes empty. Builds a new
+ * object, since `delete` on a copy would make it slow.
+ */
+export function without(value: Json, keys: readonly string[], key?: string, inner: readonly string[] = []): Json {
   const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) if (!keys.includes(key)) put(copy, key, value[key]);
-  return copy;
-}
-
-function hasAny(value: Json, keys: readonly string[]): boolean {
-  for (const key of keys) if (Object.hasOwn(value, key)) return true;
-  return false;
-}
-
-/** Sets an own property, even for the key `__proto__`. */
-function put(copy: Record<string, unknown>, key: string, value: unknown): void {
-  if (key === "__proto__")
-    Object.defineProperty(copy, key, { value, enumerable: true, configurable: true, writable: true });
-  else copy[key] = value;
-}
-
-/** Does `drop` and `dropAt` together and copies only once, since every result passes through here. */
-export function dropBoth(dropped: readonly string[], at: string, inner: readonly string[]): Edit {
-  return object((value) => {
-    const nested = value[at];
-    if (!hasAny(value, dropped) && !(isObject(nested) && hasAny(nested, inner))) return value;
-    const copy: Record<string, unknown> = {};
-    for (const key of Object.keys(value)) {
-      if (dropped.includes(key)) continue;
-      const before = value[key];
-      if (key !== at || !isObject(before)) put(copy, key, before);
-      else {
-        const after = without(before, inner);
-        if (after === before || Object.keys(after).length > 0) put(copy, key, after);
-      }
-    }
-    return copy;
-  });
+  let isSame = true;
+  for (const name of Object.keys(value)) {
+    const before = value[name];
+    const after = name === key && isObject(before) ? without(before, inner) : before;
+    const isEmptied = after !== before && isObject(after) && Object.keys(after).length === 0;
+    isSame &&= after === before && !keys.includes(name);
+    if (isEmptied || keys.includes(name)) continue;
+    // The key `__proto__` must become an own property too.
+    if (name !== "__proto__") copy[name] = after;
+    else Object.defineProperty(copy, name, { value: after, enumerable: true, configurable: true, writable: true });
+  }
+  return isSame ? value : copy;
 }
 
 /** Edits content blocks of one type; leaves others unchanged. */
