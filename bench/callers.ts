@@ -1,11 +1,12 @@
 // The load: callers of a server over HTTP or stdio that are much cheaper than the server and check every response.
 
 import type { ChildProcess } from "node:child_process";
-import type { MeasuredServer, Subject } from "./measurement.ts";
+import { MeasuredServer } from "./measured-server.ts";
+import type { Start, Subject } from "./measurement.ts";
 import { HttpConnection } from "./raw-http.ts";
 
-export type Style = "stateless" | "session";
-export type Tool = "echo" | "steps";
+type Style = "stateless" | "session";
+type Tool = "echo" | "steps";
 
 const TEXT = '"text":"hello there"';
 const META =
@@ -37,7 +38,7 @@ async function openSessions(url: string, count: number): Promise<string[]> {
   return opened;
 }
 
-export interface HttpLoad {
+interface HttpLoad {
   readonly style: Style;
   readonly tool?: Tool;
   /** The number of keep-alive connections, each with one request at a time. */
@@ -46,7 +47,25 @@ export interface HttpLoad {
   readonly sessions?: number;
 }
 
-export async function callHttp(server: MeasuredServer, load: HttpLoad): Promise<Subject> {
+/** Starts a program of bench/programs and calls it over HTTP. */
+export function overHttp(load: HttpLoad): (program: string, ...args: readonly string[]) => Start {
+  return (program, ...args) =>
+    async () =>
+      callHttp(await MeasuredServer.start(program, args), load);
+}
+
+/** Starts a program of bench/programs and calls it over stdio. */
+export function overStdio(inFlight: number): (program: string, ...args: readonly string[]) => Start {
+  return (program, ...args) =>
+    async () => {
+      const server = MeasuredServer.startStdio(program, args);
+      const caller = new LineCaller(server.child);
+      await caller.initialize();
+      return { server, makeCalls: (count) => caller.makeCalls(count, inFlight) };
+    };
+}
+
+async function callHttp(server: MeasuredServer, load: HttpLoad): Promise<Subject> {
   const { style, tool = "echo", sessions = 1 } = load;
   const { pathname } = new URL(server.url);
   const headers =

@@ -4,11 +4,14 @@
 import { readFileSync } from "node:fs";
 import { connect, type Client } from "catenary";
 import { canListProcesses, processes } from "../test/support/processes.ts";
-import { BASELINE, createFigure, OURS, programPath, takeTurns, type Figure, type Measurement } from "./measurement.ts";
+import { BASELINE, createFigure, OURS, takeTurns, type Figure } from "./figures.ts";
+import { programPath } from "./measured-server.ts";
+import type { Measurement } from "./measurement.ts";
 
-const ROUNDS = 30;
-const SLICE = 2_000;
-const FIRST_CALLS = 20_000;
+const ROUNDS = 10;
+const SLICE = 1_000;
+const FIRST_CALLS = 5_000;
+const BOUND = { ratio: 2 };
 const TICK_MS = 10;
 const ARGUMENTS = { text: "hello there" };
 
@@ -30,7 +33,7 @@ export const measureCode: Measurement = async ({ onProgress, divisor }) => {
       };
       for (const makeCalls of [callDirectly, callFromCode]) await makeCalls(client, FIRST_CALLS / divisor, inFlight);
       const subjects = { [BASELINE]: measure(callDirectly), [OURS]: measure(callFromCode) };
-      figures.push(createFigure("code", name, "µs", await takeTurns(subjects, ROUNDS / divisor)));
+      figures.push(createFigure("code", name, "µs", await takeTurns(subjects, ROUNDS / divisor), BOUND));
     }
     return figures;
   } finally {

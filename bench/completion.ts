@@ -4,7 +4,8 @@
 import { spawnSync } from "node:child_process";
 import { connect, type Client } from "catenary";
 import { javascript, lisp, smalltalk } from "catenary/live";
-import { BASELINE, createFigure, median, OURS, takeTurns, type Figure, type Measurement } from "./measurement.ts";
+import { BASELINE, createFigure, median, OURS, takeTurns, type Figure } from "./figures.ts";
+import type { Measurement } from "./measurement.ts";
 
 const SYMBOLS = 10_000;
 const CHUNK = 500;
@@ -74,7 +75,7 @@ async function measureLanguage({ name, create, tool, define, typed }: Subject, r
     const subjects = { [BASELINE]: measure("empty"), [OURS]: measure("full") };
     await takeTurns(subjects, WARM_UP);
     const times = await takeTurns(subjects, rounds);
-    return { ...createFigure("completion", name, "ms", times), maxExtra: MAX_MS - median(times[BASELINE] ?? []) };
+    return createFigure("completion", name, "ms", times, { extra: MAX_MS - median(times[BASELINE] ?? []) });
   } finally {
     await client.close();
     await server.close();

@@ -1,23 +1,15 @@
 // `node --import tsx bench/hops.ts`: how many functions of ours one call of a tool runs through, on four paths. Counted by
 // V8 over many calls, so what happens only now and then does not count. With `--list`, also which functions.
 
-import { callHttp, LineCaller } from "./callers.ts";
-import { MeasuredServer, type Start, type Subject } from "./measurement.ts";
+import { overHttp, overStdio } from "./callers.ts";
+import { MeasuredServer } from "./measured-server.ts";
+import type { Start } from "./measurement.ts";
 
 const CALLS = 200;
 
 /** One connection, so that calls do not share work. */
-const http =
-  (program: string, style: "session" | "stateless"): Start =>
-  async () =>
-    callHttp(await MeasuredServer.start(program, [""]), { style });
-
-const stdio: Start = async (): Promise<Subject> => {
-  const server = MeasuredServer.startStdio("catenary-stdio.js", [""]);
-  const caller = new LineCaller(server.child);
-  await caller.initialize();
-  return { server, makeCalls: (count) => caller.makeCalls(count, 1) };
-};
+const session = overHttp({ style: "session" });
+const stateless = overHttp({ style: "stateless" });
 
 const client: Start = async () => {
   const target = await MeasuredServer.start("catenary-http.js", [""]);
@@ -26,11 +18,11 @@ const client: Start = async () => {
 };
 
 const PATHS: Readonly<Record<string, Start>> = {
-  "stdio, session style": stdio,
-  "HTTP, session style": http("catenary-http.js", "session"),
-  "HTTP, stateless": http("catenary-http.js", "stateless"),
-  "gateway, HTTP session style to stdio": http("catenary-gateway.js", "session"),
-  "gateway, HTTP stateless to stdio": http("catenary-gateway.js", "stateless"),
+  "stdio, session style": overStdio(1)("catenary-stdio.js"),
+  "HTTP, session style": session("catenary-http.js"),
+  "HTTP, stateless": stateless("catenary-http.js"),
+  "gateway, HTTP session style to stdio": session("catenary-gateway.js"),
+  "gateway, HTTP stateless to stdio": stateless("catenary-gateway.js"),
   "client, HTTP stateless": client,
 };
 

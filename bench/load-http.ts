@@ -4,7 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import { ManyCallers } from "./many-callers.ts";
-import { MeasuredServer } from "./measurement.ts";
+import { MeasuredServer } from "./measured-server.ts";
 import { HttpConnection, type HttpResponse } from "./raw-http.ts";
 
 const MAX_SESSIONS = 10_000;

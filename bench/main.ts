@@ -6,19 +6,22 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { drawChart } from "./chart.ts";
 import { measureClient } from "./client.ts";
 import { measureCode } from "./code.ts";
 import { measureCompletion } from "./completion.ts";
 import { measureEndlessLine } from "./endless-line.ts";
 import { measureLiveLisp } from "./live-lisp.ts";
-import type { Figure, Measurement } from "./measurement.ts";
+import { findOverBound, type Figure } from "./figures.ts";
+import type { Measurement } from "./measurement.ts";
 import { measureMiddleware } from "./middleware.ts";
-import { findWorse, formatTable, writeTables } from "./page.ts";
+import { formatTable, readRatios, writeTables } from "./page.ts";
 import { installPeers, PEERS, peerVersion, type Peer } from "./peers.ts";
 import { measureGateway, measureGrowth, measureHttp, measureStdio, measureVariants } from "./servers.ts";
 import { measureFirstAnswer, measureImport } from "./start.ts";
 
 const PAGE = fileURLToPath(new URL("../docs/reference/performance.md", import.meta.url));
+const CHART = fileURLToPath(new URL("../docs/speed.svg", import.meta.url));
 const OXFMT = fileURLToPath(new URL("../node_modules/.bin/oxfmt", import.meta.url));
 
 const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
@@ -45,8 +48,8 @@ Measurements: ${Object.keys(MEASUREMENTS).join(", ")}. Default: all.
 
   --quick   Gives a rough idea.
   --json    Prints the figures as JSON.
-  --check   Fails where a ratio is worse than on docs/reference/performance.md, or a figure is over its limit.
-  --write   Writes that page. Measures everything, or middleware or completion alone.
+  --check   Measures only Catenary, and fails where a figure is over its bound.
+  --write   Measures everything, and writes docs/reference/performance.md and docs/speed.svg.
   --only    Some middleware: npm run bench -- middleware --only log,trace
   --help    Prints this.
 `;
@@ -82,14 +85,10 @@ if (flags.help === true) {
 }
 const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
 if (unknown !== undefined) fail(`Unknown measurement: ${unknown}`);
-/** The page has a description of the machine for each of these alone, and they have no peers. */
-const isAlone = names.length === 1 && ["middleware", "completion"].includes(names[0] ?? "");
-if (flags.write === true && names.length > 0 && !isAlone) {
-  fail("--write measures everything, or middleware or completion alone: leave out the other names");
+if (flags.write === true && (names.length > 0 || flags.check === true)) {
+  fail("--write measures everything: leave out the names and --check");
 }
-if (flags.only !== undefined && (names.join() !== "middleware" || flags.write === true)) {
-  fail("--only is for `npm run bench -- middleware`, without --write");
-}
+if (flags.only !== undefined && names.join() !== "middleware") fail("--only is for `npm run bench -- middleware`");
 if (flags.quick === true && (flags.write === true || flags.check === true)) {
   fail("--write and --check measure in full: leave out --quick");
 }
@@ -98,7 +97,7 @@ const onProgress = (line: string): void => void process.stderr.write(`${line}\n`
 
 /** A check needs only our own figures. */
 async function findPeers(): Promise<readonly Peer[]> {
-  if (flags.check === true || isAlone) return [];
+  if (flags.check === true) return [];
   const peers = await installPeers();
   if (typeof peers !== "string") return peers;
   onProgress(`left out ${PEERS.map(({ name }) => name).join(", ")}: ${peers}`);
@@ -123,13 +122,14 @@ if (flags.write === true) {
   const versions = peers.map((peer) => `${peer.package} ${peerVersion(peer)}`).join(", ");
   const machine = `${cpus()[0]?.model.trim() ?? process.arch}, ${cpus().length} cores, Node ${process.versions.node}`;
   const date = new Date().toISOString().slice(0, 10);
-  const beside = isAlone ? "" : ` Beside ${versions || "no others"}.`;
-  const description = `Measured on ${date}: ${machine}, ${process.platform}.${beside}`;
-  writeFileSync(PAGE, writeTables(readFileSync(PAGE, "utf8"), figures, description, !isAlone));
+  const description = `Measured on ${date}: ${machine}, ${process.platform}. Beside ${versions || "no others"}.`;
+  const page = writeTables(readFileSync(PAGE, "utf8"), figures, description);
+  writeFileSync(PAGE, page);
+  writeFileSync(CHART, drawChart(readRatios(page, "calls")));
   execFileSync(process.execPath, [OXFMT, PAGE]);
 }
 if (flags.check === true) {
-  const worse = findWorse(readFileSync(PAGE, "utf8"), figures);
-  for (const line of worse) process.stdout.write(`FAIL ${line}\n`);
-  if (worse.length > 0) process.exitCode = 1;
+  const over = findOverBound(figures);
+  for (const line of over) process.stdout.write(`FAIL ${line}\n`);
+  if (over.length > 0) process.exitCode = 1;
 }

@@ -3,7 +3,7 @@
 
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { programPath } from "./measurement.ts";
+import { programPath } from "./measured-server.ts";
 
 export interface CallerCounts {
   readonly sessions: number;

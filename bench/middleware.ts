@@ -10,16 +10,9 @@ import * as middleware from "catenary/middleware";
 import { serveTransport } from "catenary/stdio";
 import { memoryPair } from "catenary/testing";
 import { NEWEST } from "../src/protocol/revisions/index.ts";
-import {
-  BASELINE,
-  BEYOND,
-  createFigure,
-  OURS,
-  programPath,
-  takeTurns,
-  type Figure,
-  type Measurement,
-} from "./measurement.ts";
+import { BASELINE, BEYOND, createFigure, OURS, takeTurns, type Figure } from "./figures.ts";
+import { programPath } from "./measured-server.ts";
+import type { Measurement } from "./measurement.ts";
 
 /** The built-in middleware, by the names that a config uses. */
 const MIDDLEWARE = new Map(
@@ -48,14 +41,14 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
 };
 
 /** What a middleware may cost on a call beyond its own work. */
-const MAX_BEYOND_US = 1;
+const BOUND = { extra: 1 };
 /** The name of the column. */
 const OWN_WORK = "Own work";
 /** Before it is measured, every middleware gets these calls: what is shared is then compiled for all of them. */
 const FIRST_CALLS = 10_000;
 /** So many that the collections of garbage that a middleware causes are in each slice. */
 const SLICE = 2_000;
-const ROUNDS = 120;
+const ROUNDS = 60;
 
 const server = createServer({ name: "bench", version: "1.0.0" }).tool(
   "echo",
@@ -155,7 +148,7 @@ export const measureMiddleware: Measurement = async ({ onProgress, divisor, only
       [OWN_WORK]: [usOwn],
       [BEYOND]: [usBase + usThrough - usOwn],
     };
-    figures.push({ ...createFigure("middleware", name, "µs", values), maxExtra: MAX_BEYOND_US });
+    figures.push(createFigure("middleware", name, "µs", values, BOUND));
   }
   for (const { close } of all) await close();
   return figures;

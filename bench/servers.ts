@@ -1,120 +1,124 @@
 // CPU time and memory of a server or gateway per call: over HTTP in both styles, as JSON and as a stream, over stdio, and
 // with many tools and sessions. Only the process of the server counts, or that of the gateway without its upstream.
 
-import { callHttp, LineCaller, type HttpLoad, type Style } from "./callers.ts";
-import { BASELINE, MeasuredServer, measureCalls, OURS, type Measurement, type Settings } from "./measurement.ts";
-import type { Figure, Start, Subject } from "./measurement.ts";
-import type { Mode } from "./peers.ts";
+import { overHttp, overStdio } from "./callers.ts";
+import { measureRows, peersWith, type Measurement } from "./measurement.ts";
 
-const STYLES = [
-  { style: "session", name: "session style" },
-  { style: "stateless", name: "stateless" },
-] as const satisfies readonly { style: Style; name: string }[];
-
-/** For calls over stdio, which take a tenth of those over HTTP, and for many connections, which are opened each time. */
-const LARGE_SLICE = 2_000;
-const IN_FLIGHT = 32;
+/** Each connection over HTTP has one call at a time. */
+const connections = 16;
+const session = overHttp({ style: "session", connections });
+const stateless = overHttp({ style: "stateless", connections });
+const stdio = overStdio(32);
 const MANY = 10_000;
-const MANY_TEXT = MANY.toLocaleString("en");
 
-const overHttp =
-  (load: HttpLoad) =>
-  (program: string, argument = ""): Start =>
-  async () =>
-    callHttp(await MeasuredServer.start(program, [argument]), load);
+export const measureHttp: Measurement = measureRows([
+  {
+    table: "calls",
+    name: "HTTP, session style",
+    baseline: session("bare-http.js"),
+    ours: session("catenary-http.js"),
+    beside: peersWith("session", session),
+    maxCpu: 1.25,
+    maxMemory: 1.25,
+  },
+  {
+    table: "calls",
+    name: "HTTP, stateless",
+    baseline: stateless("bare-http.js"),
+    ours: stateless("catenary-http.js"),
+    beside: peersWith("stateless", stateless),
+    maxCpu: 1.25,
+    maxMemory: 1.25,
+  },
+]);
 
-function overStdio(program: string, argument = ""): Start {
-  return async (): Promise<Subject> => {
-    const server = MeasuredServer.startStdio(program, [argument]);
-    const caller = new LineCaller(server.child);
-    await caller.initialize();
-    return { server, makeCalls: (count) => caller.makeCalls(count, IN_FLIGHT) };
-  };
-}
+export const measureStdio: Measurement = measureRows([
+  {
+    table: "calls",
+    name: "stdio",
+    baseline: stdio("bare-stdio.js"),
+    ours: stdio("catenary-stdio.js"),
+    beside: peersWith("stdio", stdio),
+    slice: 2_000,
+    maxCpu: 1.3,
+    maxMemory: 1.25,
+  },
+]);
 
-function startPeers(
-  { peers }: Settings,
-  mode: Mode,
-  start: (program: string, mode: string) => Start,
-): Record<string, Start> {
-  const able = peers.filter(({ modes }) => modes.includes(mode));
-  return Object.fromEntries(able.map(({ name, program }) => [name, start(program, mode)]));
-}
+/** The baseline is a relay, since a gateway cannot take less. */
+export const measureGateway: Measurement = measureRows([
+  {
+    table: "calls",
+    name: "Gateway, session style",
+    baseline: session("bare-gateway.js"),
+    ours: session("catenary-gateway.js"),
+    beside: peersWith("gateway", session),
+    maxCpu: 1.4,
+    maxMemory: 1.6,
+  },
+  {
+    table: "calls",
+    name: "Gateway, stateless",
+    baseline: stateless("bare-gateway.js"),
+    ours: stateless("catenary-gateway.js"),
+    maxCpu: 1.4,
+    maxMemory: 1.6,
+  },
+]);
 
-/** The programs that a row compares, by what their column is called. The first is the baseline. */
-type Programs = Readonly<Record<string, string>>;
+/** The response is an SSE stream. */
+const steps = { tool: "steps", connections } as const;
+const sessionSteps = overHttp({ style: "session", ...steps });
+const statelessSteps = overHttp({ style: "stateless", ...steps });
+/** One call after another. */
+const alone = overHttp({ style: "stateless" });
 
-const HTTP: Programs = { [BASELINE]: "bare-http.js", [OURS]: "catenary-http.js" };
-/** A gateway cannot take less than a relay, which itself takes more than a server that answers. */
-const GATEWAY: Programs = {
-  [BASELINE]: "bare-gateway.js",
-  [OURS]: "catenary-gateway.js",
-  "Bare HTTP": "bare-http.js",
-};
-
-function startPrograms(programs: Programs, start: (program: string) => Start): Record<string, Start> {
-  return Object.fromEntries(Object.entries(programs).map(([who, program]) => [who, start(program)]));
-}
-
-/** A row for each style, with the peers that have the mode. */
-function measureStyles(row: string, programs: Programs, modeOf: (style: Style) => Mode): Measurement {
-  return async (settings) => {
-    const figures: Figure[] = [];
-    for (const { style, name } of STYLES) {
-      const start = overHttp({ style });
-      const all = { ...startPrograms(programs, start), ...startPeers(settings, modeOf(style), start) };
-      figures.push(...Object.values(await measureCalls(`${row}, ${name}`, all, settings)));
-    }
-    return figures;
-  };
-}
-
-export const measureHttp: Measurement = measureStyles("HTTP", HTTP, (style) => style);
-export const measureGateway: Measurement = measureStyles("Gateway to stdio", GATEWAY, () => "gateway");
-
-/** More cases of the same, without peers: many connections, and a tool whose response is an SSE stream. */
-export const measureVariants: Measurement = async (settings) => {
-  const figures: Figure[] = [];
-  for (const { style, name } of STYLES) {
-    const busy = overHttp({ style, connections: IN_FLIGHT });
-    const stream = overHttp({ style, tool: "steps" });
-    const rows = {
-      [`HTTP, ${name}, ${IN_FLIGHT} connections`]: [busy, HTTP, LARGE_SLICE],
-      [`Gateway to stdio, ${name}, ${IN_FLIGHT} connections`]: [busy, GATEWAY, LARGE_SLICE],
-      [`HTTP, ${name}, with progress`]: [stream, HTTP, undefined],
-    } as const;
-    for (const [row, [start, programs, slice]] of Object.entries(rows)) {
-      const subjects = startPrograms(programs, start);
-      const { later, memory } = await measureCalls(row, subjects, settings, slice);
-      figures.push({ ...later, table: "variants" }, ...(start === busy ? [memory] : []));
-    }
-  }
-  return figures;
-};
-
-export const measureStdio: Measurement = async (settings) => {
-  const subjects = { [BASELINE]: overStdio("bare-stdio.js"), [OURS]: overStdio("catenary-stdio.js") };
-  const all = { ...subjects, ...startPeers(settings, "stdio", overStdio) };
-  return Object.values(await measureCalls(`stdio, ${IN_FLIGHT} in flight`, all, settings, LARGE_SLICE));
-};
+/** More cases of the same, without peers. */
+export const measureVariants: Measurement = measureRows([
+  {
+    table: "variants",
+    name: "HTTP, session style, with progress",
+    baseline: sessionSteps("bare-http.js"),
+    ours: sessionSteps("catenary-http.js"),
+    maxCpu: 2.3,
+  },
+  {
+    table: "variants",
+    name: "HTTP, stateless, with progress",
+    baseline: statelessSteps("bare-http.js"),
+    ours: statelessSteps("catenary-http.js"),
+    maxCpu: 2.3,
+  },
+  {
+    table: "variants",
+    name: "HTTP, stateless, one call at a time",
+    baseline: alone("bare-http.js"),
+    ours: alone("catenary-http.js"),
+    maxCpu: 1.5,
+  },
+  {
+    table: "variants",
+    name: "Gateway, stateless, one call at a time",
+    baseline: alone("bare-gateway.js"),
+    ours: alone("catenary-gateway.js"),
+    maxCpu: 2.2,
+  },
+]);
 
 /** The baseline is the same server with few of them. */
-export const measureGrowth: Measurement = async (settings) => {
-  const session = overHttp({ style: "session" });
-  const sessions = overHttp({ style: "session", sessions: MANY });
-  const rows = {
-    [`${MANY_TEXT} tools against 10`]: {
-      [BASELINE]: session("catenary-http.js", "10"),
-      [OURS]: session("catenary-http.js", String(MANY)),
-    },
-    [`${MANY_TEXT} sessions against 1`]: {
-      [BASELINE]: session("catenary-http.js"),
-      [OURS]: sessions("catenary-http.js"),
-    },
-  };
-  const figures: Figure[] = [];
-  for (const [name, subjects] of Object.entries(rows)) {
-    figures.push({ ...(await measureCalls(name, subjects, settings)).later, table: "growth" });
-  }
-  return figures;
-};
+export const measureGrowth: Measurement = measureRows([
+  {
+    table: "growth",
+    name: "10,000 tools against 10",
+    baseline: session("catenary-http.js", "10"),
+    ours: session("catenary-http.js", String(MANY)),
+    maxCpu: 1.05,
+  },
+  {
+    table: "growth",
+    name: "10,000 sessions against 1",
+    baseline: session("catenary-http.js"),
+    ours: overHttp({ style: "session", connections, sessions: MANY })("catenary-http.js"),
+    maxCpu: 1.05,
+  },
+]);

@@ -1,13 +1,17 @@
-// The time to start: `import "catenary"` in a Node process, and the first answer of a server over stdio.
+// The time to start: `import "catenary"` in a Node process, and the first answer of a server or gateway.
 
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LineCaller } from "./callers.ts";
-import { BASELINE, createFigure, OURS, programPath, takeTurns, type Measurement } from "./measurement.ts";
+import { overHttp, overStdio } from "./callers.ts";
+import { BASELINE, createFigure, OURS, takeTurns, type Bound, type Figure } from "./figures.ts";
+import { programPath } from "./measured-server.ts";
+import { peersWith, type Beside, type Measurement, type Start } from "./measurement.ts";
 import { PEERS_FOLDER } from "./peers.ts";
 
-const ROUNDS = 20;
+const ROUNDS = 10;
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** Milliseconds of a Node process that runs the code. */
@@ -32,33 +36,73 @@ export const measureImport: Measurement = async ({ onProgress, peers, divisor })
     [OURS]: () => runModule('import "catenary"', ROOT),
     ...Object.fromEntries(others),
   };
-  return [createFigure("start", "Import", "ms", await takeTurns(subjects, rounds))];
+  return [createFigure("start", "Import", "ms", await takeTurns(subjects, rounds), { extra: 30 })];
 };
 
 /** Milliseconds from the start of a server to the result of its first call. */
-async function answerFirst(program: string): Promise<number> {
+async function answerFirst(start: Start): Promise<number> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [programPath(program), "stdio"], { stdio: ["pipe", "pipe", "inherit"] });
-  const exited = once(child, "exit");
-  const caller = new LineCaller(child);
-  await caller.initialize();
-  await caller.makeCalls(1, 1);
+  const { server, makeCalls } = await start();
+  await makeCalls(1);
   const ms = performance.now() - startedAt;
-  child.kill("SIGKILL");
-  await exited;
+  await server.stop();
   return ms;
+}
+
+interface StartRow {
+  readonly name: string;
+  readonly baseline: Start;
+  readonly ours: Start;
+  readonly beside?: Beside;
+  readonly bound: Bound;
+}
+
+const http = overHttp({ style: "session" });
+const stdio = overStdio(1);
+const upstream = [process.execPath, programPath("catenary-stdio.js")];
+
+function startRows(config: string): readonly StartRow[] {
+  return [
+    {
+      name: "First answer over HTTP",
+      baseline: http("bare-http.js"),
+      ours: http("catenary-http.js"),
+      beside: peersWith("session", http),
+      bound: { extra: 60 },
+    },
+    {
+      name: "First answer over stdio",
+      baseline: stdio("bare-stdio.js"),
+      ours: stdio("catenary-stdio.js"),
+      beside: peersWith("stdio", stdio),
+      bound: { extra: 60 },
+    },
+    {
+      name: "First answer of `catenary serve` with one upstream",
+      // The upstream has to start in both.
+      baseline: stdio("bare-relay.js", ...upstream),
+      ours: stdio("../../dist/cli/main.js", "serve", config, "--stdio"),
+      bound: { extra: 150 },
+    },
+  ];
 }
 
 export const measureFirstAnswer: Measurement = async ({ onProgress, peers, divisor }) => {
   const rounds = ROUNDS / divisor;
-  onProgress(`first answer over stdio: ${rounds} starts of each`);
-  const others = peers
-    .filter(({ modes }) => modes.includes("stdio"))
-    .map(({ name, program }) => [name, () => answerFirst(program)] as const);
-  const subjects = {
-    [BASELINE]: () => answerFirst("bare-stdio.js"),
-    [OURS]: () => answerFirst("catenary-stdio.js"),
-    ...Object.fromEntries(others),
-  };
-  return [createFigure("start", "First answer over stdio", "ms", await takeTurns(subjects, rounds))];
+  const folder = mkdtempSync(join(tmpdir(), "catenary-bench-"));
+  const config = join(folder, "catenary.json");
+  const [command, ...args] = upstream;
+  writeFileSync(config, JSON.stringify({ mcpServers: { echo: { command, args } } }));
+  const figures: Figure[] = [];
+  try {
+    for (const { name, baseline, ours, beside, bound } of startRows(config)) {
+      onProgress(`${name}: ${rounds} starts of each`);
+      const starts = Object.entries({ [BASELINE]: baseline, [OURS]: ours, ...beside?.(peers) });
+      const subjects = Object.fromEntries(starts.map(([who, start]) => [who, () => answerFirst(start)]));
+      figures.push(createFigure("start", name, "ms", await takeTurns(subjects, rounds), bound));
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  return figures;
 };

@@ -4,7 +4,7 @@
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ManyCallers } from "../../bench/many-callers.ts";
-import { MeasuredServer } from "../../bench/measurement.ts";
+import { MeasuredServer } from "../../bench/measured-server.ts";
 
 const SIZE = 1_000;
 /** Twice what `npm run load` allows for ten thousand. */
