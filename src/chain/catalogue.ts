@@ -3,6 +3,7 @@
 // dropped when a list has changed. Callers may see different tools under the same name, so nothing that was learned from
 // the list of one caller is used for another. What transforms make of a list is kept here too, so that it is made once.
 
+import { callerKey } from "../core/caller-key.ts";
 import { abortable } from "../core/async.ts";
 import { isSameArray } from "../core/collections.ts";
 import { ExpiringMap } from "../core/expiring-map.ts";
@@ -87,7 +88,7 @@ export class Catalogue {
 
   /** What the last list says about an item, without reading it. */
   get(kind: ListKind, name: string, caller: Caller): ItemDefinition | undefined {
-    return this.#views.get(viewKey(caller))?.lists[kind]?.definitions.get(name);
+    return this.#views.get(callerKey(caller, "view"))?.lists[kind]?.definitions.get(name);
   }
 
   /**
@@ -119,7 +120,7 @@ export class Catalogue {
 
   /** Until when the list counts, on the clock of `performance`. */
   freshUntil(kind: ListKind, caller: Caller): number {
-    return (this.#views.get(viewKey(caller))?.lists[kind]?.since ?? -Infinity) + MAX_AGE_MS;
+    return (this.#views.get(callerKey(caller, "view"))?.lists[kind]?.since ?? -Infinity) + MAX_AGE_MS;
   }
 
   /** Remembers a page of a list that this caller gets. `isWhole`: whether it is the whole list. */
@@ -214,7 +215,7 @@ export class Catalogue {
   }
 
   #viewOf(caller: Caller): CatalogueView {
-    const key = viewKey(caller);
+    const key = callerKey(caller, "view");
     let view = this.#views.get(key);
     if (view === undefined) this.#views.set(key, (view = { lists: {}, followed: { version: -1, items: new Map() } }));
     return view;
@@ -279,18 +280,4 @@ export class Catalogue {
     const isCurrent = this.#fresh(kind, context.caller) === list;
     if (isCurrent && this.#learned > MAX_ITEMS) this.#forgetOthers(list, kind, context.caller);
   }
-}
-
-/** The last caller and its key: the next request is often of the same one. */
-let last: { readonly caller: Caller; readonly key: string } | undefined;
-
-/** The same for callers that certainly see the same: one client with the same identity at the same endpoint. */
-export function viewKey(caller: Caller): string {
-  if (last?.caller === caller) return last.key;
-  const { key, principal, endpoint, part, scopes, claims } = caller;
-  const isPlain = principal === undefined && endpoint === undefined && part === undefined;
-  if (isPlain && scopes === undefined && claims === undefined) return key;
-  // Keys of callers do not begin with a bracket.
-  last = { caller, key: JSON.stringify([key, principal, endpoint, part, scopes, claims]) };
-  return last.key;
 }

@@ -4,6 +4,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { callerKey } from "../core/caller-key.ts";
 import { packageFile, replaceBy } from "../core/files.ts";
 import { makePrivateDirectory, readPrivate, stateDirectory } from "../core/private-files.ts";
 import { errorMessage, isObject } from "../core/values.ts";
@@ -115,11 +116,6 @@ export function sessionName({ session }: ToolArguments): string {
   return (session as string | undefined) ?? DEFAULT_SESSION;
 }
 
-/** Sessions belong to the authenticated principal. Unauthenticated callers share theirs. */
-export function ownerOf({ caller }: Pick<ToolContext, "caller">): string {
-  return caller.principal ?? "";
-}
-
 interface SessionToolOptions {
   readonly description: string;
   readonly specs?: ArgumentSpecs;
@@ -134,7 +130,7 @@ export function registerSessionTools(server: Server, { title, runtime }: Languag
   ): void => {
     const { specs = SESSION_ARGUMENT, ...texts } = options;
     server.tool(name, { ...texts, ...toolInput(specs) }, (args: ToolArguments, context: ToolContext) =>
-      answer(sessionName(args), ownerOf(context), args),
+      answer(sessionName(args), callerKey(context.caller, "owner"), args),
     );
   };
   const forAll = { specs: UNLISTED_SESSION, annotations: READ_ONLY };
@@ -267,10 +263,10 @@ export function registerCheckpoints(server: Server, runtime: Runtime, sessions: 
     args: ToolArguments,
     context: ToolContext,
   ): { session: Session; store: CheckpointStore; name: string } => {
-    const session = sessions.get(ownerOf(context), sessionName(args));
+    const session = sessions.get(callerKey(context.caller, "owner"), sessionName(args));
     const name = (args["checkpoint"] as string | undefined) ?? session.name;
     if (!NAME.test(name)) throw new Error("The name of a checkpoint has 1 to 64 letters, digits, and _ - : .");
-    return { session, name, store: new CheckpointStore(runtime, ownerOf(context)) };
+    return { session, name, store: new CheckpointStore(runtime, callerKey(context.caller, "owner")) };
   };
   server.tool(
     "save-session",

@@ -1,6 +1,7 @@
 // The resources, completions and prompts of a live server. Those of the host are about sessions: long texts, the
 // transcript, the definitions. Those of a language are read by the guest, in the session `main` of the caller.
 
+import { callerKey } from "../core/caller-key.ts";
 import type { Caller, Handler, Notification } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -8,7 +9,7 @@ import type { Resource } from "../protocol/model/index.ts";
 import { covers, filterOf, namesIn, resourceUpdated } from "../protocol/subscription.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
-import { DEFAULT_SESSION, ownerOf } from "./common-tools.ts";
+import { DEFAULT_SESSION } from "./common-tools.ts";
 import type { GuestParams, GuestReply } from "./guest.ts";
 import { PRINTED } from "./output.ts";
 import type { GuestText } from "./runtime.ts";
@@ -51,7 +52,7 @@ interface CompleteContext {
 /** Asks the guest for the values of one variable of a template. */
 function argumentCompleter(sessions: Sessions, template: string, argument: string): Complete {
   return async (value, { arguments: others, caller }) => {
-    const session = sessions.get(ownerOf({ caller }), DEFAULT_SESSION);
+    const session = sessions.get(callerKey(caller, "owner"), DEFAULT_SESSION);
     return valuesOf(await ask(session, "complete-argument", { template, argument, value, others }));
   };
 }
@@ -59,7 +60,7 @@ function argumentCompleter(sessions: Sessions, template: string, argument: strin
 function registerLanguageResource(server: Server, resource: LanguageResource, sessions: Sessions): void {
   const { uriTemplate, ...options } = resource;
   const read = async (args: Readonly<Record<string, unknown>>, context: ToolContext, uri: string): Promise<object> => {
-    const session = sessions.get(ownerOf(context), DEFAULT_SESSION);
+    const session = sessions.get(callerKey(context.caller, "owner"), DEFAULT_SESSION);
     const params = { template: uriTemplate, arguments: args };
     const { outcome, reply, reason } = await session.run("read-resource", params, { context });
     const { text, isError, hint, mimeType = resource.mimeType } = reply as Partial<GuestText>;
@@ -81,17 +82,17 @@ function registerLanguageResource(server: Server, resource: LanguageResource, se
 
 function registerSessionResources(server: Server, sessions: Sessions): void {
   const find = ({ name }: { readonly name: string }, context: ToolContext): Session | undefined =>
-    sessions.find(ownerOf(context), name);
+    sessions.find(callerKey(context.caller, "owner"), name);
   const names = (typed: string, { caller }: CompleteContext): readonly string[] =>
     sessions
-      .list(ownerOf({ caller }))
+      .list(callerKey(caller, "owner"))
       .map(({ name }) => name)
       .filter((name) => name.startsWith(typed));
   const list =
     (what: string) =>
     (context: ToolContext): readonly Resource[] =>
       sessions
-        .list(ownerOf(context))
+        .list(callerKey(context.caller, "owner"))
         .map(({ name }) => ({ uri: `${SESSION_URI}${name}/${what}`, name: `${what} of session ${name}`, ...TEXT }));
 
   server.template(
@@ -158,10 +159,10 @@ function registerSessionResources(server: Server, sessions: Sessions): void {
       complete: {
         name: names,
         code: (typed, { arguments: { name = DEFAULT_SESSION }, caller }) =>
-          completions(ownerOf({ caller }), name, typed),
+          completions(callerKey(caller, "owner"), name, typed),
       },
     },
-    async ({ name, code }, context) => (await completions(ownerOf(context), name, code)).join("\n"),
+    async ({ name, code }, context) => (await completions(callerKey(context.caller, "owner"), name, code)).join("\n"),
   );
 }
 
@@ -201,7 +202,11 @@ export class SessionListeners {
     async (request, context) => {
       const uris = namesIn(filterOf(request), "resourceSubscriptions").filter((uri) => uri.startsWith(SESSION_URI));
       if (uris.length === 0) return server(request, context);
-      const listener = { owner: ownerOf(context), uris, notify: (one: Notification) => context.notify(one) };
+      const listener = {
+        owner: callerKey(context.caller, "owner"),
+        uris,
+        notify: (one: Notification) => context.notify(one),
+      };
       this.#listeners.add(listener);
       try {
         return await server(request, context);

@@ -1,6 +1,7 @@
 // Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to
 // the caller as progress while the code runs, and cancelling the call interrupts the code.
 
+import { callerKey } from "../core/caller-key.ts";
 import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageVersion } from "../core/files.ts";
@@ -15,7 +16,6 @@ import type { ToolAnswer } from "../server/returned-types.ts";
 import {
   DEBUGGER_TOOLS,
   DEFAULT_SESSION,
-  ownerOf,
   READ_ONLY,
   registerCheckpoints,
   registerSessionTools,
@@ -148,7 +148,7 @@ function withoutUnloaded(server: Server, libraries: ReadonlyMap<string, string>,
   return async (request, context) => {
     const result = await server(request, context);
     if (libraries.size === 0) return result;
-    const loaded = new Set(sessions.list(ownerOf(context)).flatMap((session) => session.loaded));
+    const loaded = new Set(sessions.list(callerKey(context.caller, "owner")).flatMap((session) => session.loaded));
     const isListed = ({ name }: Tool): boolean => {
       const library = libraries.get(name);
       return library === undefined || loaded.has(library);
@@ -219,7 +219,7 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     if (hasJournal && op === "eval" && (status === "ok" || hasDefined))
       session.log.record(String(args["code"]), hasDefined);
     if (evaluation.defined !== undefined)
-      listeners.changed(ownerOf(context), session.name, ["definitions", "transcript"]);
+      listeners.changed(callerKey(context.caller, "owner"), session.name, ["definitions", "transcript"]);
     if (evaluates === undefined) {
       const summary = summaryOf(evaluation, truncated);
       if (peer === undefined) return new TrustedResult([block], summary, status !== "ok");
@@ -295,7 +295,7 @@ interface ToolOptions extends ToolInput {
 
 /** Returns the session that the call names, and creates it if there is none. */
 function getSession(sessions: Sessions, args: ToolArguments, context: ToolContext): Session {
-  return sessions.get(ownerOf(context), sessionName(args));
+  return sessions.get(callerKey(context.caller, "owner"), sessionName(args));
 }
 
 /** Returns the arguments for the guest, without `session` and `timeout`, which are for the host. */

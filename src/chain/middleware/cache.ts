@@ -3,6 +3,7 @@
 // never to a caller of another part of the gateway. It is dropped when the server notifies of a change, and not kept if
 // it is an error, a task, or depends on an answer of the caller. Equal requests at the same time wait for the first one.
 
+import { callerKey } from "../../core/caller-key.ts";
 import { abortable, deferred } from "../../core/async.ts";
 import { copyContext, isCancelled } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -14,7 +15,6 @@ import { CACHEABLE, LIST_CAPABILITIES, UNAVAILABLE } from "../../protocol/lists.
 import { META } from "../../protocol/model/base.ts";
 import { Cache } from "../../protocol/result-cache.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
-import { viewKey } from "../catalogue.ts";
 import type { ItemKind } from "../item.ts";
 import { capabilityOf, namedIn } from "../named-items.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
@@ -134,7 +134,7 @@ class CachedCall {
     this.#request = request;
     this.#context = context;
     const key = requestKey(request);
-    const owner = ownerKey(context.caller);
+    const owner = resultKey(context.caller);
     // JSON has no line breaks, so the last one is before the request.
     this.#ownKey = owner === undefined ? undefined : `own ${owner}\n${key}`;
     this.#publicKey = `public ${JSON.stringify(context.caller.part ?? null)}\n${key}`;
@@ -242,12 +242,12 @@ const IGNORED_HEADERS =
   /^(?:accept|accept-encoding|cache-control|connection|content-.*|date|host|keep-alive|last-event-id|mcp-.*|pragma|te|traceparent|tracestate|baggage|transfer-encoding|upgrade|x-request-id)$/;
 
 /**
- * The same only if all that a server can see of the caller is the same. Headers count, since some servers tell callers
- * apart by them. What a host framework passes along may be anything, so there nothing is known.
+ * The view of the caller, and its headers, since some servers tell callers apart by them: all that a server can see of
+ * it. What a host framework passes along may be anything, so there nothing is known.
  */
-function ownerKey(caller: Caller): string | undefined {
+function resultKey(caller: Caller): string | undefined {
   if (caller.env !== undefined) return undefined;
-  const view = viewKey(caller);
+  const view = callerKey(caller, "view");
   if (caller.headers === undefined) return view;
   const headers = Object.entries(caller.headers).filter(([name]) => !IGNORED_HEADERS.test(name));
   return headers.length === 0 ? view : JSON.stringify([view, headers]);

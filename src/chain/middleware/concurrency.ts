@@ -2,6 +2,7 @@
 // refused if it is full or they wait too long. A call does not count while the caller answers a question, since a person
 // may take long. Callers are distinguished only by their authenticated identity, as in rate-limit.ts.
 
+import { callerKey } from "../../core/caller-key.ts";
 import { copyContext } from "../../core/cancel.ts";
 import { forwardAbort, Semaphore } from "../../core/async.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
@@ -88,7 +89,7 @@ interface Limit {
 }
 
 const KEYS: Readonly<Record<"caller" | "tool" | "all", (request: Request, context: Context) => string>> = {
-  caller: (_request, { caller }) => caller.principal ?? "",
+  caller: (_request, { caller }) => callerKey(caller, "owner"),
   tool: ({ method, params }) => (method === "tools/call" ? `tool ${String(params["name"])}` : method),
   all: () => "",
 };

@@ -2,6 +2,7 @@
 // time to wait before another attempt. Callers are distinguished only by their authenticated identity, never by what
 // they claim about themselves. All callers without an identity share a bucket.
 
+import { callerKey } from "../../core/caller-key.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import { choice, count, ms, required, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
@@ -47,7 +48,7 @@ function createRateLimit(options: ValuesOf<typeof OPTIONS>, { error }: Definitio
   const buckets = new Buckets(calls, perMs);
   return (request, context, next) => {
     if (!methods.has(request.method)) return next(request, context);
-    const waitMs = buckets.take(byCaller ? (context.caller.principal ?? "") : "");
+    const waitMs = buckets.take(byCaller ? callerKey(context.caller, "owner") : "");
     if (waitMs === 0) return next(request, context);
     const limit = `the limit is ${calls} calls in ${perMs} ms`;
     const message = `The middleware ${NAME} refused ${request.method}: ${limit}; try again in ${waitMs} ms`;

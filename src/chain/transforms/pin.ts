@@ -3,6 +3,7 @@
 // no list, and not callable, until someone approves it with `catenary pins`. Against servers that change what a model
 // reads after people have trusted them.
 
+import { callerKey } from "../../core/caller-key.ts";
 import { callListener } from "../../core/listeners.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -11,7 +12,6 @@ import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
-import { viewKey } from "../catalogue.ts";
 import { Item } from "../item.ts";
 import type { Layer } from "../layer.ts";
 import { definitionOf, MAX_NEW_ITEMS, PIN_NOUNS, pinned, Pins } from "../pins.ts";
@@ -151,7 +151,7 @@ class Pinner {
 
   /** An unknown name may be that of something new. The list is then compared, but not for each invented name. */
   async #missing(kind: ListedKind, context: Context, next: Handler): Promise<void> {
-    const view = `${kind} ${viewKey(context.caller)}`;
+    const view = `${kind} ${callerKey(context.caller, "view")}`;
     const now = performance.now();
     const isCompared = now - (this.#missed.get(view) ?? -Infinity) < REREAD_MS;
     if (!isCompared) this.#missed.set(view, now);

@@ -4,6 +4,7 @@
 // Results are kept in memory, within limits; none is listed, and their ids cannot be guessed.
 
 import { randomBytes } from "node:crypto";
+import { callerKey } from "../../core/caller-key.ts";
 import { copyContext } from "../../core/cancel.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
@@ -350,7 +351,7 @@ class KeptResults {
     const bytes = 2 * text.length;
     if (bytes > this.#keepBytes) return undefined;
     const id = randomBytes(16).toString("base64url");
-    this.#results.set(id, { owner: ownerOf(caller), text, mimeType, bytes }, undefined, bytes);
+    this.#results.set(id, { owner: callerKey(caller, "reader"), text, mimeType, bytes }, undefined, bytes);
     while (this.#results.totalSize > this.#keepBytes || this.#results.size > MAX_KEPT) {
       this.#results.delete(this.#oldestOfGreediest());
     }
@@ -360,7 +361,7 @@ class KeptResults {
   /** Undefined also for a result of another caller, who must not learn that there is one. */
   find(id: string, caller: Caller): KeptResult | undefined {
     const found = this.#results.get(id);
-    return found?.owner === ownerOf(caller) ? found : undefined;
+    return found?.owner === callerKey(caller, "reader") ? found : undefined;
   }
 
   /** Undefined if there is no such result for this caller. */
@@ -390,9 +391,4 @@ class KeptResults {
     const [greediest] = [...sums].toSorted(([, one], [, other]) => other - one)[0] ?? [];
     return this.#results.entries().find(([, { owner }]) => owner === greediest)?.[0] ?? "";
   }
-}
-
-/** Who may read the result: callers with the same identity, or the same client if it has none. */
-function ownerOf({ principal, key }: Caller): string {
-  return principal === undefined ? `key ${key}` : `principal ${principal}`;
 }

@@ -3,6 +3,7 @@
 // capabilities. One that has been seen to ask (elicitation, sampling, roots) has a session for each client that can be
 // asked, so that a request never reaches another client. The option `share` overrides this.
 
+import { callerKey } from "../../core/caller-key.ts";
 import type { Caller } from "../../core/handler.ts";
 import type { Share } from "./options.ts";
 
@@ -21,9 +22,7 @@ export function sessionKeyFor(share: Share | undefined, caller: Caller, asks: bo
   const hasOwn =
     style === "session" && (share === "per-session" || (share === "per-caller" && principal === undefined));
   const isOwn = hasOwn || (asks && canBeAsked);
-  // The principal comes last and may contain anything; keys of callers contain a line break only before it.
-  const owner = principal === undefined ? "" : `\n${principal}`;
-  return { key: isOwn ? `own ${caller.key}\n${owner}` : `all${owner}`, isOwn };
+  return { key: isOwn ? `own ${callerKey(caller, "client")}` : `all ${callerKey(caller, "owner")}`, isOwn };
 }
 
 /** What a session declares that several clients share. */
