@@ -4,6 +4,7 @@
 
 import { abortable, attempt, deferred, onAbort, unref, within } from "../core/async.ts";
 import { copyContext } from "../core/cancel.ts";
+import { SlotTable } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Caller,
@@ -307,10 +308,6 @@ interface Part {
 /** How long a request whose caller has left may still use its middleware. */
 const LEFT_MS = 250;
 
-interface RunningRequest {
-  readonly context: Context;
-}
-
 /** Middleware and upstreams as they are until the next change, composed once, and the requests that run through them. */
 class StackVersion {
   readonly entries: readonly ChainEntry[];
@@ -321,7 +318,7 @@ class StackVersion {
   /** Move the subscriptions elsewhere. */
   readonly onReplaced = new Set<() => void>();
   readonly #driver: Driver;
-  readonly #running = new Set<RunningRequest>();
+  readonly #running = new SlotTable<Context>();
   readonly #drained = deferred();
   #isRetired = false;
 
@@ -340,15 +337,14 @@ class StackVersion {
   }
 
   async run(request: Request, context: Context): Promise<Result> {
-    const running: RunningRequest = { context };
-    this.#running.add(running);
+    const slot = this.#running.add(context);
     try {
       const own = this.select === undefined ? context : withPart(this.select, context);
       if (own !== context) context.observer?.entered?.(own);
       if (!hasHeaders(request, own)) return await this.#driver.run(request, own);
       return await this.#driver.runItem(request, await checkHeaders(this.#driver, request, own));
     } finally {
-      this.#remove(running);
+      this.#remove(slot);
     }
   }
 
@@ -365,10 +361,9 @@ class StackVersion {
     this.#isRetired = true;
     for (const move of [...this.onReplaced]) move();
     if (this.#running.size === 0) this.#drained.resolve();
-    for (const running of this.#running) {
+    for (const [slot, { signal }] of this.#running.entries()) {
       // Middleware that never answers must not delay closing once its caller has left.
-      const { signal } = running.context;
-      const remove = (): void => void unref(setTimeout(() => this.#remove(running), LEFT_MS));
+      const remove = (): void => void unref(setTimeout(() => this.#remove(slot), LEFT_MS));
       if (signal.aborted) remove();
       else onAbort(signal, remove);
     }
@@ -388,8 +383,8 @@ class StackVersion {
     return [...this.entries.map(({ middleware }) => middleware), ...this.upstreams.values()];
   }
 
-  #remove(running: RunningRequest): void {
-    if (this.#running.delete(running) && this.#isRetired && this.#running.size === 0) this.#drained.resolve();
+  #remove(slot: number): void {
+    if (this.#running.remove(slot) && this.#isRetired && this.#running.size === 0) this.#drained.resolve();
   }
 }
 

@@ -1,7 +1,7 @@
-// A set whose table is replaced now and then: the members stay the same, in the same order.
+// A set whose table is replaced now and then has the same members in the same order; slots are used again.
 
 import { expect, it } from "vitest";
-import { ChurningSet } from "./collections.ts";
+import { ChurningSet, SlotTable } from "./collections.ts";
 
 it("has the same members as a set, however many have come and gone", () => {
   const churning = new ChurningSet<number>();
@@ -18,4 +18,18 @@ it("has the same members as a set, however many have come and gone", () => {
   expect([churning.has(4_998), churning.has(4_999)]).toEqual([true, false]);
   churning.clear();
   expect([churning.size, churning.all()]).toEqual([0, []]);
+});
+
+it("uses the slots of members that are gone again", () => {
+  const table = new SlotTable<string>();
+  expect([table.add("a"), table.add("b"), table.add("c")]).toEqual([0, 1, 2]);
+  expect([table.remove(1), table.remove(1), table.remove(7)]).toEqual([true, false, false]);
+  expect([table.size, table.entries()]).toEqual([
+    2,
+    [
+      [0, "a"],
+      [2, "c"],
+    ],
+  ]);
+  expect(table.add("d")).toBe(1);
 });

@@ -1,5 +1,5 @@
-// Collections for special needs: a map with a maximum number of entries, and a map and a set whose members come and go
-// thousands of times a second. Also compares arrays.
+// Collections for special needs: a map with a maximum number of entries, and a map, a set and a table of slots whose
+// members come and go thousands of times a second. Also compares arrays.
 
 /** Whether two arrays have the same entries. */
 export function isSameArray(one: readonly unknown[] | undefined, other: readonly unknown[]): boolean {
@@ -104,5 +104,35 @@ export class ChurningSet<T> extends ChurningMap<T, T> {
   /** A copy of the members, in the order in which they were added. */
   all(): T[] {
     return this.values();
+  }
+}
+
+/** Members in numbered slots, which later members use again, so that nothing is rebuilt. The cheapest of all to change. */
+export class SlotTable<T> {
+  readonly #slots: (T | undefined)[] = [];
+  readonly #free: number[] = [];
+
+  get size(): number {
+    return this.#slots.length - this.#free.length;
+  }
+
+  /** Returns the slot of the member. */
+  add(member: T): number {
+    const slot = this.#free.pop() ?? this.#slots.length;
+    this.#slots[slot] = member;
+    return slot;
+  }
+
+  /** Returns whether there was a member. */
+  remove(slot: number): boolean {
+    if (this.#slots[slot] === undefined) return false;
+    this.#slots[slot] = undefined;
+    this.#free.push(slot);
+    return true;
+  }
+
+  /** A copy: each slot with its member. */
+  entries(): [slot: number, member: T][] {
+    return this.#slots.flatMap((member, slot): [number, T][] => (member === undefined ? [] : [[slot, member]]));
   }
 }
