@@ -4,8 +4,8 @@
 
 import * as jose from "jose";
 import type { Identity } from "../../core/authentication.ts";
-import { isObject } from "../../core/values.ts";
-import { isLoopback } from "../../core/hosts.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { metadataUrls, OAuthFetch, type OAuthFetchOptions } from "../oauth/oauth-fetch.ts";
 
 /** How JWTs are verified. */
 export interface JwtRules {
@@ -123,7 +123,9 @@ function scopesOf({ scope, scp }: jose.JWTPayload): readonly string[] {
 const FETCH_TIMEOUT_MS = 5_000;
 /** After a failed request, no other is made for this long. Otherwise every token that arrives would cause a request. */
 const FAILURE_CACHE_MS = 5_000;
-const MAX_RESPONSE_BYTES = 1024 * 1024;
+
+/** Issuers are in the options, so they may be in a private network. */
+const FETCH: OAuthFetchOptions = { fetch: (url, init) => fetch(url, init), maxRedirects: 0 };
 
 /**
  * Returns a function that finds the key for a token. The option `jwks` has the keys or their URL. Without it, the URL
@@ -147,9 +149,12 @@ function keysOf(issuer: string, { jwks }: JwtRules): jose.JWTVerifyGetKey {
 
 /** jose caches the keys, and tokens that wait for the keys share one request. */
 function remoteKeys(url: URL): jose.JWTVerifyGetKey {
-  const fetchKeys = cachingFailures(
-    async (address: string, init: RequestInit) => new Response(await fetchText(address, init)),
-  );
+  const http = new OAuthFetch(url, FETCH);
+  const fetchKeys = cachingFailures(async (address: string, { signal }: { readonly signal: AbortSignal }) => {
+    const { found, reasons } = await http.document([address], signal, (response) => response);
+    if (found === undefined) throw new Error(`The keys could not be fetched: ${reasons.join("; ")}`);
+    return found;
+  });
   return jose.createRemoteJWKSet(url, { timeoutDuration: FETCH_TIMEOUT_MS, [jose.customFetch]: fetchKeys });
 }
 
@@ -168,50 +173,25 @@ function cachingFailures<Args extends unknown[], Value>(get: (...args: Args) => 
 }
 
 async function discoverKeysUrl(issuer: string): Promise<URL> {
-  const { origin, pathname } = new URL(issuer);
-  const path = pathname.replace(/\/$/, "");
-  const urls = new Set([
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    `${origin}${path}/.well-known/openid-configuration`,
-  ]);
+  const url = new URL(issuer);
+  const http = new OAuthFetch(url, FETCH);
   const signal = AbortSignal.timeout(FETCH_TIMEOUT_MS);
-  let cause: unknown;
-  for (const url of urls) {
-    try {
-      return readKeysUrl(JSON.parse(await fetchText(url, { signal })), issuer);
-    } catch (error) {
-      cause = error;
-    }
-  }
-  throw new Error(`The metadata of ${issuer} does not say where its keys are`, { cause });
+  const search = http.document(metadataUrls(url), signal, async (response) =>
+    readKeysUrl(await response.json(), issuer, http),
+  );
+  const { found, reasons } = await search.catch((error: unknown) => ({
+    found: undefined,
+    reasons: [errorMessage(error)],
+  }));
+  if (found !== undefined) return found;
+  throw new Error(`The metadata of ${issuer} does not say where its keys are: ${reasons.join("; ")}`);
 }
 
-function readKeysUrl(metadata: unknown, issuer: string): URL {
+function readKeysUrl(metadata: unknown, issuer: string, http: OAuthFetch): URL {
   // Metadata that names another issuer could make us trust the wrong keys.
   if (!isObject(metadata) || metadata["issuer"] !== issuer) throw new Error(`This is not the metadata of ${issuer}`);
   const url = new URL(String(metadata["jwks_uri"]));
-  if (url.protocol === "https:") return url;
   // A remote issuer must not make us send requests to this machine.
-  const isLocal = isLoopback(url.hostname) && isLoopback(new URL(issuer).hostname);
-  if (url.protocol === "http:" && isLocal) return url;
+  if (http.allows(url)) return url;
   throw new Error(`The keys of ${issuer} are at ${url.href}, which is not an https URL`);
-}
-
-/** Does not follow redirects, and limits the size of the response. */
-async function fetchText(url: string, init: RequestInit): Promise<string> {
-  const response = await fetch(url, { ...init, redirect: "manual" });
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new Error(`${url} answered ${response.status}`);
-  }
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > MAX_RESPONSE_BYTES) throw new Error(`${url} sends more than ${MAX_RESPONSE_BYTES} bytes`);
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text;
 }

@@ -2,15 +2,14 @@
 // basic/authorization/authorization-server-discovery). The metadata of the MCP server names both. Without metadata, the
 // MCP server's own origin is the authorization server, as in the first protocol revision that had authorization.
 // Metadata of another resource or another issuer is rejected, since a hostile server could use it to get tokens for
-// another server. `OAuthFetch` makes all requests of the OAuth flow.
+// another server.
 
 import * as oauth from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
-import { isLoopback } from "../../core/hosts.ts";
-import { type ChallengeParams, describeResponse, errorCode, reasonOf, redact, unauthorized } from "./errors.ts";
+import { type ChallengeParams, reasonOf, redact, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
-import type { OAuthOptions } from "./types.ts";
+import { type DocumentSearch, metadataUrls, type OAuthFetch } from "./oauth-fetch.ts";
 
 /** An authorization server, and the resource to request tokens for. */
 export interface TokenTarget {
@@ -75,7 +74,7 @@ export async function discover(discovery: Discovery): Promise<DiscoveryResult> {
   throw unauthorized(`No authorization server of ${name} can be used: ${reasons.join("; ")}`);
 }
 
-async function resourceMetadata(discovery: Discovery): Promise<SearchResult<oauth.ResourceServer>> {
+async function resourceMetadata(discovery: Discovery): Promise<DocumentSearch<oauth.ResourceServer>> {
   const { mcpServer, challenge, http, signal } = discovery;
   const wellKnown = "/.well-known/oauth-protected-resource";
   const atPath = new URL(`${wellKnown}${mcpServer.pathname.replace(/^\/$/, "")}${mcpServer.search}`, mcpServer);
@@ -83,7 +82,7 @@ async function resourceMetadata(discovery: Discovery): Promise<SearchResult<oaut
   const { metadata: named = "" } = challenge;
   // Servers behind a proxy often name a URL that only they can reach, so the well-known URLs are tried too.
   const urls = new Set([...(URL.canParse(named) ? [new URL(named).href] : []), atPath.href, atRoot.href]);
-  return search(urls, http, signal, (response) => readResourceMetadata(mcpServer, response));
+  return http.document(urls, signal, (response) => readResourceMetadata(mcpServer, response));
 }
 
 async function readResourceMetadata(mcpServer: URL, response: Response): Promise<oauth.ResourceServer> {
@@ -126,8 +125,9 @@ async function fetchServer(
 ): Promise<ChosenServer> {
   if (!URL.canParse(issuer) || issuer.length > MAX_ISSUER_LENGTH) throw new TypeError("it is not a valid URL");
   const url = new URL(issuer);
-  const urls = metadataUrls(url);
-  const { found, reasons, isAbsent } = await search(urls, http, signal, (response) => readServer(url, response));
+  const { found, reasons, isAbsent } = await http.document(metadataUrls(url), signal, (response) =>
+    readServer(url, response),
+  );
   if (found !== undefined) return { server: found, usesDefaultEndpoints: false };
   if (mayLackMetadata && isAbsent) return { server: defaultServer(issuer), usesDefaultEndpoints: true };
   throw unauthorized(`${redact(issuer)} has no metadata (${reasons.join("; ")})`);
@@ -154,51 +154,6 @@ function defaultServer(origin: string): oauth.AuthorizationServer {
   };
 }
 
-interface SearchResult<T> {
-  readonly found?: T;
-  /** One reason for each URL that had no document. */
-  readonly reasons: readonly string[];
-  /** Whether the document does not exist. False if a URL was unreachable or failed, since it may exist there. */
-  readonly isAbsent: boolean;
-}
-
-/** Returns the first document that `read` accepts. If `read` throws a ConnectionError, the search ends with it. */
-async function search<T>(
-  urls: Iterable<string>,
-  http: OAuthFetch,
-  signal: AbortSignal | undefined,
-  read: (response: Response) => Promise<T>,
-): Promise<SearchResult<T>> {
-  const reasons: string[] = [];
-  let isAbsent = true;
-  for (const href of urls) {
-    const url = new URL(href);
-    const addReason = (why: string): void => void reasons.push(`${url.origin}${url.pathname}: ${why}`);
-    let response: Response;
-    try {
-      response = await http.document(url, signal);
-    } catch (error) {
-      if (signal?.aborted === true) throw error;
-      isAbsent = false;
-      addReason(reasonOf(error));
-      continue;
-    }
-    if (response.status !== 200) {
-      isAbsent &&= response.status >= 400 && response.status < 500;
-      addReason(describeResponse(response));
-      continue;
-    }
-    try {
-      return { found: await read(response), reasons, isAbsent };
-    } catch (error) {
-      if (error instanceof ConnectionError) throw error;
-      // Some sites answer every path with the same page, so a document that is not metadata counts as absent.
-      addReason(reasonOf(error));
-    }
-  }
-  return { reasons, isAbsent };
-}
-
 async function readServer(issuer: URL, response: Response): Promise<oauth.AuthorizationServer> {
   const document = response.clone();
   try {
@@ -216,16 +171,6 @@ async function readServer(issuer: URL, response: Response): Promise<oauth.Author
   }
 }
 
-/** The URLs that the specification requires. oauth4webapi tries only some of them. */
-function metadataUrls({ origin, pathname }: URL): Iterable<string> {
-  const path = pathname.replace(/\/$/, "");
-  return new Set([
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    `${origin}${path}/.well-known/openid-configuration`,
-  ]);
-}
-
 function checkLists(...lists: readonly unknown[]): void {
   for (const list of lists) {
     if (list === undefined || (Array.isArray(list) && list.every((one) => typeof one === "string"))) continue;
@@ -239,127 +184,4 @@ function checkLists(...lists: readonly unknown[]): void {
  */
 function hasInvisible(text: string): boolean {
   return /[\s\p{Cc}\p{Cf}]/u.test(text);
-}
-
-type Fetch = (url: string, init: RequestInit) => Promise<Response>;
-
-/** A metadata document has a few thousand bytes, a token response rarely more. */
-const MAX_RESPONSE_BYTES = 1024 * 1024;
-const MAX_REDIRECTS = 3;
-/** For a request and its whole response. */
-const REQUEST_TIMEOUT_MS = 30_000;
-
-/**
- * Makes all requests of the OAuth flow: for metadata, and to the endpoints of authorization servers. Remote servers
- * choose these URLs, so it enforces https (or http, if both the URL and the MCP server are on this machine), follows no
- * redirect of a request with credentials, and limits time and size. The guarded fetch decides which IP addresses may be
- * reached.
- */
-export class OAuthFetch {
-  readonly #fetch: Fetch;
-  readonly #allowsHttp: boolean;
-
-  /** @param mcpServer The MCP server that the tokens are for. */
-  constructor(mcpServer: URL, options: Pick<OAuthOptions, "fetch" | "allowPrivateNetwork"> = {}) {
-    this.#fetch =
-      options.fetch === undefined
-        ? lazyGuardedFetch(mcpServer, options.allowPrivateNetwork ?? false)
-        : withTimeout(options.fetch);
-    this.#allowsHttp = mcpServer.protocol === "http:" && isLoopback(mcpServer.hostname);
-  }
-
-  /** The options for every function of oauth4webapi that makes a request. */
-  options(signal: AbortSignal | undefined, key?: oauth.DPoPHandle): oauth.TokenEndpointRequestOptions {
-    return {
-      ...defined({ signal, DPoP: key }),
-      [oauth.customFetch]: (url, init) => this.#request(new URL(url), init),
-      // oauth4webapi marks this as deprecated only to make it stand out. `allows` decides when http is used.
-      // oxlint-disable-next-line typescript/no-deprecated
-      [oauth.allowInsecureRequests]: this.#allowsHttp,
-    };
-  }
-
-  /** Fetches a public document. Follows redirects within its origin. */
-  async document(url: URL, signal?: AbortSignal): Promise<Response> {
-    const headers = { accept: "application/json" };
-    const init: RequestInit = { method: "GET", headers, redirect: "manual", ...defined({ signal }) };
-    let current = url;
-    for (let count = 0; ; count += 1) {
-      const response = await this.#request(current, init);
-      const location = response.headers.get("location") ?? "";
-      const isRedirect = response.status >= 300 && response.status < 400 && URL.canParse(location, current.href);
-      const next = isRedirect ? new URL(location, current) : undefined;
-      if (next?.origin !== current.origin || count >= MAX_REDIRECTS) return response;
-      current = next;
-    }
-  }
-
-  /** Whether the user, or a request, may be sent to this URL. */
-  allows(url: URL): boolean {
-    if (url.protocol === "https:") return true;
-    return this.#allowsHttp && url.protocol === "http:" && isLoopback(url.hostname);
-  }
-
-  async #request(url: URL, init: RequestInit): Promise<Response> {
-    if (!this.allows(url)) {
-      const rule = "http is allowed only between servers on this machine";
-      throw unauthorized(`Refused to connect to ${url.origin}: https is needed (${rule})`);
-    }
-    const response = await this.#fetch(url.href, init);
-    const text = await readText(url, response);
-    const headers = new Headers(response.headers);
-    // An error response as in RFC 6749 (5.2), even if its status is 200.
-    const isError = init.method === "POST" && errorIn(text) !== undefined;
-    // If there is a challenge, oauth4webapi does not read the error in the body.
-    if (isError) headers.delete("www-authenticate");
-    const status = isError && response.status === 200 ? 400 : response.status;
-    return new Response(STATUS_WITHOUT_BODY.has(status) ? null : text, { status, headers });
-  }
-}
-
-/** Loads the guarded fetch with the first request, since a program that gives its own `fetch` may have no node:http. */
-function lazyGuardedFetch(target: URL, allowPrivate: boolean): Fetch {
-  let guarded: Promise<Fetch> | undefined;
-  return async (url, init) => {
-    guarded ??= import("../../http/client/network-guard.ts").then(({ guardedFetch }) =>
-      guardedFetch({ target, allowPrivate, totalMs: REQUEST_TIMEOUT_MS }),
-    );
-    return (await guarded)(url, init);
-  };
-}
-
-/** Adds the timeout to the program's own `fetch`. The guarded fetch has its own. */
-function withTimeout(fetch: Fetch): Fetch {
-  return (url, init) => {
-    const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-    return fetch(url, { ...init, signal: init.signal ? AbortSignal.any([init.signal, timeout]) : timeout });
-  };
-}
-
-const STATUS_WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
-
-/** Reads the whole body, up to the limit. */
-async function readText(url: URL, { status, body }: Response): Promise<string> {
-  // Browsers report a redirect that is not followed as status 0.
-  if (status === 0) throw unauthorized(`${url.origin} answers with a redirect, which is not followed here`);
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  // Leaving the loop early cancels the stream.
-  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
-    length += chunk.byteLength;
-    if (length > MAX_RESPONSE_BYTES) {
-      throw unauthorized(`${url.origin} answers with more than ${MAX_RESPONSE_BYTES} bytes`);
-    }
-    chunks.push(chunk);
-  }
-  return new Blob(chunks).text();
-}
-
-/** The error code in the body of a response, if there is one. */
-function errorIn(text: string): string | undefined {
-  try {
-    return errorCode(JSON.parse(text)) || undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -11,7 +11,7 @@ import type { ConnectionError } from "../../core/errors.ts";
 import { hidePaths, redactConnectionError } from "../../core/secrets.ts";
 import { defined } from "../../core/values.ts";
 import { ClientRegistry } from "./client-registry.ts";
-import { coversUrl, discover, type DiscoveryResult, fetchKnownServer, OAuthFetch } from "./discovery.ts";
+import { coversUrl, discover, type DiscoveryResult, fetchKnownServer } from "./discovery.ts";
 import type { TokenTarget } from "./discovery.ts";
 import {
   attempting,
@@ -24,8 +24,9 @@ import {
 import { reasonOf, redact, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
 import type { DPoPKey } from "./keys.ts";
+import { OAuthFetch } from "./oauth-fetch.ts";
 import { isDue, isExpired, memoryTokens, StoredTokens, type Tokens, toTokens } from "./stored-tokens.ts";
-import { authorizationCode, isFinalRefusal, requestToken, revokeTokens } from "./token-request.ts";
+import { authorizationCode, isFinalRefusal, requestOptions, requestToken, revokeTokens } from "./token-request.ts";
 import type { Grant, OAuthClient, OAuthOptions } from "./types.ts";
 
 /** The tokens in use. */
@@ -245,7 +246,7 @@ export class OAuthAuthorizer implements Authorizer {
     if (client === undefined) return undefined;
     // The request gets no signal: the server may already have replaced the refresh token when the abort comes, and the
     // new refresh token would be lost.
-    const http = this.#http.options(undefined, key?.handle);
+    const http = requestOptions(this.#http, undefined, key?.handle);
     const parameters = { grant_type: "refresh_token", refresh_token: refresh, resource };
     try {
       return checkTokens(toTokens(await requestToken(server, client, parameters, http), tokens));
@@ -263,7 +264,7 @@ export class OAuthAuthorizer implements Authorizer {
     signal: AbortSignal,
   ): Promise<Tokens> {
     const { issuer } = server;
-    const http = this.#http.options(signal, key?.handle);
+    const http = requestOptions(this.#http, signal, key?.handle);
     let binding: Pick<Tokens, "client" | "registered"> = { client: this.#grant.identity ?? "" };
     const client = async (): Promise<OAuthClient> => {
       const { registered, ...found } = await this.#clients.current(server, resource, http);
@@ -310,7 +311,7 @@ export class OAuthAuthorizer implements Authorizer {
   async #revoke(tokens: Tokens): Promise<void> {
     const { server } = await this.#targetOf(tokens);
     const client = await this.#clients.find(server, tokens);
-    if (client !== undefined) await revokeTokens(server, client, tokens, this.#http.options(undefined));
+    if (client !== undefined) await revokeTokens(server, client, tokens, requestOptions(this.#http, undefined));
   }
 
   async #use(tokens: Tokens, from: CurrentTokens["from"]): Promise<void> {

@@ -2,10 +2,11 @@
 // share the store look into it before each request, so they stop using the tokens at once.
 
 import { fromRegistered } from "./client-registry.ts";
-import { fetchKnownServer, OAuthFetch } from "./discovery.ts";
+import { fetchKnownServer } from "./discovery.ts";
 import { reasonOf } from "./errors.ts";
+import { OAuthFetch } from "./oauth-fetch.ts";
 import { readTokens, type StoredServer, type Tokens } from "./stored-tokens.ts";
-import { oauthClient, revokeTokens } from "./token-request.ts";
+import { oauthClient, requestOptions, revokeTokens } from "./token-request.ts";
 import type { ClientIdentity, OAuthOptions, TokenStore } from "./types.ts";
 
 export interface SignOutOptions extends Pick<OAuthOptions, "allowPrivateNetwork" | "fetch"> {
@@ -47,7 +48,7 @@ async function revoke(url: URL, tokens: Tokens, options: SignOutOptions): Promis
     const client = await (registered === undefined
       ? oauthClient(configured, server)
       : fromRegistered(server, registered));
-    return await revokeTokens(server, client, tokens, http.options(AbortSignal.timeout(REVOCATION_MS)));
+    return await revokeTokens(server, client, tokens, requestOptions(http, AbortSignal.timeout(REVOCATION_MS)));
   } catch (error) {
     return reasonOf(error, [access, refresh, configured.secret, registered?.client_secret]);
   }

@@ -6,6 +6,7 @@ import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../core/hosts.ts";
 import { defined } from "../../core/values.ts";
 import { attempting, authFailure, errorCode, redact, type Secrets, unauthorized } from "./errors.ts";
+import type { OAuthFetch } from "./oauth-fetch.ts";
 import type { ClientIdentity, Grant, GrantContext, IdentityProvider, OAuthClient, Redirect } from "./types.ts";
 
 /** For a server that identifies the client by its assertion alone. */
@@ -70,6 +71,21 @@ export async function withNonce<T>(work: () => Promise<T>): Promise<T> {
     if (!oauth.isDPoPNonceError(error)) throw error;
     return await work();
   }
+}
+
+/** The options for every function of oauth4webapi that makes a request. */
+export function requestOptions(
+  http: OAuthFetch,
+  signal: AbortSignal | undefined,
+  key?: oauth.DPoPHandle,
+): oauth.TokenEndpointRequestOptions {
+  return {
+    ...defined({ signal, DPoP: key }),
+    [oauth.customFetch]: (url, init) => http.request(new URL(url), init),
+    // oauth4webapi marks this as deprecated only to make it stand out. `allows` decides when http is used.
+    // oxlint-disable-next-line typescript/no-deprecated
+    [oauth.allowInsecureRequests]: http.allowsHttp,
+  };
 }
 
 /** Makes a token request. `options` are for reading the response. */

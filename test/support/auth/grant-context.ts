@@ -4,7 +4,8 @@ import { inspect } from "node:util";
 import type * as oauth from "oauth4webapi";
 import { expect } from "vitest";
 import { ConnectionError } from "../../../src/core/errors.ts";
-import { OAuthFetch } from "../../../src/auth/oauth/discovery.ts";
+import { OAuthFetch } from "../../../src/auth/oauth/oauth-fetch.ts";
+import { requestOptions } from "../../../src/auth/oauth/token-request.ts";
 import type { Grant, GrantContext } from "../../../src/auth/oauth/types.ts";
 import type { AuthorizationServer } from "./authorization-server.ts";
 
@@ -16,7 +17,7 @@ export function grantContext(server: AuthorizationServer, more: Partial<GrantCon
   return {
     server: server.metadata as unknown as oauth.AuthorizationServer,
     resource: RESOURCE,
-    http: http.options(signal),
+    http: requestOptions(http, signal),
     signal,
     client: () => expect.fail("the grant has its own client"),
     ...more,
