@@ -7,28 +7,20 @@ import { ConnectionError } from "../core/errors.ts";
 import { packageVersion } from "../core/files.ts";
 import {
   isUnfinishedChain,
-  LOG_LEVELS,
   NO_UPSTREAM,
-  type Context,
   type EnvOf,
   type Handler,
   type LogLevel,
   type Notification,
-  type Request,
-  type Result,
 } from "../core/handler.ts";
 import type { ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
 import { withoutPath } from "../core/secrets.ts";
-import { defined, errorMessage, isObject } from "../core/values.ts";
-import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "../dialogue/calls/peer.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
-import { checkClientRequest } from "../protocol/client-requests.ts";
-import { toMcpError } from "../protocol/errors.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
-import { checkParams } from "../protocol/params.ts";
 import { Cache } from "../protocol/result-cache.ts";
-import { isVendorMethod, knownRevision, NEWEST } from "../protocol/revisions/index.ts";
+import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import { Client, type ToolsOf } from "./client.ts";
 import {
   checkTransport,
@@ -38,139 +30,9 @@ import {
   type Transport,
   type TransportSource,
 } from "../transport/transport.ts";
-import { cancelled } from "./calls.ts";
 import { ClientRequests, Contexts, type ClientRequestHandlers, type NotificationListeners } from "./contexts.ts";
+import { openHandler } from "./local-connection.ts";
 import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
-
-// Connects a client to a handler in this process: no transport, and only the newest revision. LocalConnection does
-// the work of both sides of a connection: it checks params, drops notifications that were not asked for, applies
-// timeouts, and ends an aborted call on both sides at once.
-
-interface LocalOptions {
-  readonly defaultContext: Context;
-  readonly timeouts?: Partial<Timeouts> | undefined;
-}
-
-/** Closing the connection does not close the handler. */
-async function openHandler(target: Handler, { defaultContext, timeouts }: LocalOptions): Promise<ServerConnection> {
-  const connection = new LocalConnection(target, { ...DEFAULT_TIMEOUTS, ...timeouts });
-  const handler: Handler = (request, context) => connection.handle(request, context);
-  let discovered: Result;
-  try {
-    discovered = await handler({ method: "server/discover", params: {} }, defaultContext);
-  } catch (error) {
-    connection.close();
-    throw error;
-  }
-  return {
-    handler,
-    revision: NEWEST,
-    discovered,
-    attributesRequests: true,
-    ended: (signal) => connection.ended(signal),
-    close: async () => connection.close(),
-  };
-}
-
-const UNSENT = { mayHaveRun: false };
-
-class LocalConnection {
-  readonly #target: Handler;
-  readonly #timeouts: Timeouts;
-  readonly #pending = new PendingCalls("The handler");
-  readonly #active = new Set<AbortController>();
-  readonly #closed = new AbortController();
-
-  constructor(target: Handler, timeouts: Timeouts) {
-    this.#target = target;
-    this.#timeouts = timeouts;
-  }
-
-  async handle(request: Request, context: Context): Promise<Result> {
-    const { method, params } = request;
-    const { signal } = context;
-    if (this.#closed.signal.aborted) throw (this.#closed.signal.reason as ConnectionError).with(UNSENT);
-    if (signal.aborted) throw cancelled(method, signal.reason, false);
-    checkParams(method, params);
-    const abort = new AbortController();
-    const timeouts =
-      method === "subscriptions/listen" ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
-    const call = this.#pending.open(method, timeouts, undefined, (error) => abort.abort(error));
-    const forget = onAbort(signal, () => {
-      this.#pending.fail(call, cancelled(method, signal.reason));
-      abort.abort(signal.reason);
-    });
-    this.#active.add(abort);
-    this.#call(request, this.#innerContext(call, request, context, abort.signal)).then(
-      (result) => this.#pending.settle(call, { jsonrpc: "2.0", id: call.id, result }),
-      (error: unknown) => this.#pending.fail(call, error as Error),
-    );
-    try {
-      return await call.answer;
-    } finally {
-      forget();
-      this.#active.delete(abort);
-    }
-  }
-
-  async ended(signal: AbortSignal): Promise<void> {
-    const closed = this.#closed.signal;
-    if (!closed.aborted && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        onAbort(closed, resolve);
-        onAbort(signal, resolve);
-      });
-    }
-    if (closed.aborted) throw closed.reason as ConnectionError;
-  }
-
-  close(): void {
-    const reason = new ConnectionError("closed", "The connection was closed");
-    this.#closed.abort(reason);
-    this.#pending.failAll(reason);
-    for (const abort of this.#active) abort.abort(reason);
-  }
-
-  /** Turns errors into those that a client would get over a connection. */
-  async #call(request: Request, context: Context): Promise<Result> {
-    let result: unknown;
-    try {
-      result = await this.#target(request, context);
-    } catch (error) {
-      throw error instanceof ConnectionError ? error : toMcpError(error);
-    }
-    if (!isObject(result)) {
-      throw new ConnectionError("protocol", `The handler's answer to ${request.method} is not an object`);
-    }
-    return result;
-  }
-
-  #innerContext(call: PendingCall, { params }: Request, context: Context, signal: AbortSignal): Context {
-    const progressToken = params._meta?.["progressToken"];
-    const minLevel = context.logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(context.logLevel);
-    const notify = (notification: Notification): void => {
-      if (!this.#pending.calls.has(call.id)) return;
-      const { method, params } = notification;
-      if (method === "notifications/progress") {
-        if (progressToken === undefined) return;
-        this.#pending.touch(call);
-        context.notify({ method, params: { ...params, progressToken } });
-      } else if (method !== "notifications/message" || LOG_LEVELS.indexOf(params?.["level"] as never) >= minLevel) {
-        context.notify(notification);
-      }
-    };
-    const ask: Context["ask"] = async (request, options) => {
-      if (!isVendorMethod(request.method)) checkClientRequest(request, context.caller.capabilities);
-      this.#pending.hold(call);
-      try {
-        return await context.ask(request, options);
-      } finally {
-        this.#pending.release(call);
-      }
-    };
-    return { ...context, signal, notify, ask };
-  }
-}
 
 /** A URL, a command to start, a handler in this process, a transport that is not started yet, or a source of transports. */
 export type Target = string | URL | Command | Handler | Transport | TransportSource;
@@ -331,6 +193,7 @@ const LATE_PARTS: LateParts = {
   starting: "`start` of the transport did not resolve",
 };
 
+const UNSENT = { mayHaveRun: false };
 const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler or a transport";
 
 function isCommand(target: Target): target is Command {

@@ -10,10 +10,12 @@ import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 import type { LateParts, Transport } from "../transport/transport.ts";
-import { Peer, type PeerListener, type Timeouts } from "./calls/peer.ts";
+import { Peer, type PeerListener } from "./calls/peer.ts";
+import type { Timeouts } from "./calls/timeouts.ts";
 import { SessionBack } from "./session/back.ts";
 import type { SessionOptions } from "./session/handshake.ts";
-import { StatelessBack } from "./stateless/back.ts";
+import type { StatelessBack, StatelessBackOptions } from "./stateless/back.ts";
+import { DuplexBack } from "./stateless/duplex-back.ts";
 
 export interface ServerConnectionOptions extends SessionOptions {
   /** Uses this revision and no other. */
@@ -233,7 +235,7 @@ async function initializeSession(
 }
 
 /** `revision` and `discovered` are getters, because they may change when a session is renewed. */
-export function serverConnection(
+function serverConnection(
   peer: Peer,
   back: PeerListener & { readonly handler: Handler; readonly revision: Revision },
   discovered: () => Result,
@@ -257,8 +259,8 @@ export function serverConnection(
 }
 
 /** The probe found a stateless server. */
-interface StatelessServer {
-  readonly back: StatelessBack;
+interface StatelessServer<Back = DuplexBack> {
+  readonly back: Back;
   readonly discovered: Result;
 }
 
@@ -271,21 +273,16 @@ interface ProbeFailure {
   readonly late?: Promise<ProbeResult>;
 }
 
-type ProbeResult = StatelessServer | ProbeFailure;
+type ProbeResult<Back = DuplexBack> = StatelessServer<Back> | ProbeFailure;
 
-/**
- * Asks with `server/discover` whether the server is stateless. The server is stateless if its answer names a stateless
- * revision that we know. An error that only stateless servers send is final. Any other answer, and silence, suggests a
- * session. Without `timeoutMs`, only the timeout of the request itself applies.
- */
-export async function probe(
+/** Asks a server that may be silent because it is still starting, or because it does not know the request. */
+async function probe(
   peer: Peer,
-  options: Pick<ServerConnectionOptions, "info" | "defaultContext" | "firstOutput">,
+  options: ServerConnectionOptions,
   revision: Revision,
-  timeoutMs?: number,
+  timeoutMs: number,
 ): Promise<ProbeResult> {
-  const answer = discover(peer, options, revision);
-  if (timeoutMs === undefined) return answer;
+  const answer = discover((backOptions) => new DuplexBack(peer, backOptions), options, revision);
   const started = options.firstOutput?.();
   if (started !== undefined) await within(SILENT_START_MS, Promise.race([answer, started]));
   const found = await within(timeoutMs, answer);
@@ -298,14 +295,18 @@ export async function probe(
   return { back: undefined, error, final: false, late: answer };
 }
 
-async function discover(
-  peer: Peer,
+/**
+ * Asks with `server/discover` whether the server is stateless. The server is stateless if its answer names a stateless
+ * revision that we know. An error that only stateless servers send is final. Any other answer suggests a session.
+ */
+export async function discover<Back extends StatelessBack>(
+  createBack: (options: StatelessBackOptions) => Back,
   options: Pick<ServerConnectionOptions, "info" | "defaultContext">,
   revision: Revision,
   mayRetry = true,
-): Promise<ProbeResult> {
+): Promise<ProbeResult<Back>> {
   const { info, defaultContext } = options;
-  const back = new StatelessBack(peer, { revision, info, defaultContext });
+  const back = createBack({ revision, info, defaultContext });
   let names: readonly string[] | undefined;
   let problem: Error | undefined;
   try {
@@ -327,7 +328,7 @@ async function discover(
     return { back: undefined, error: problem, final: true };
   const common = REVISIONS.findLast(({ style, name }) => style === "stateless" && names?.includes(name) === true);
   // Even the revision that was refused is tried again, since some servers refuse any first request.
-  if (common !== undefined && mayRetry) return discover(peer, options, common, false);
+  if (common !== undefined && mayRetry) return discover(createBack, options, common, false);
   // Some session-style servers answer even unknown requests. So an answer is final only if it names revisions, and none
   // of them is session-style.
   const final = names !== undefined && !names.some((name) => isSession(name));

@@ -5,17 +5,14 @@
 import type { CallerIdentity } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { isObject } from "../core/values.ts";
-import type { ErrorMessage, Id, Message, ResponseMessage } from "../jsonrpc/message.ts";
+import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
 
 /** A duplex connection that carries messages. */
 export interface Transport {
   /** Starts reading. `receive` is called once for each inbound item, never concurrently. */
   start(receive: (inbound: Inbound) => void): Promise<void>;
-  /**
-   * Resolves when the transport accepts more; rejects with a ConnectionError if the message cannot be sent. A transport
-   * whose requests have a response of their own, such as stateless HTTP, resolves a request with that response.
-   */
-  send(message: Message | readonly Message[], options?: SendOptions): Promise<ResponseMessage | void>;
+  /** Resolves when the transport accepts more; rejects with a ConnectionError if the message cannot be sent. */
+  send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
   /** Ends the connection, also one that is still starting. `budgetMs` limits how long that may take. */
   close(budgetMs?: number): Promise<void>;
 }

@@ -12,7 +12,8 @@ import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
-import { PendingCalls, type Timeouts } from "./peer.ts";
+import { PendingCalls } from "./pending-calls.ts";
+import type { Timeouts } from "./timeouts.ts";
 
 /** Generous, since a person may have to answer. */
 const TIMEOUTS: Timeouts = { idleMs: 600_000, totalMs: 3_600_000 };

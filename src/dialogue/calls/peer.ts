@@ -1,13 +1,12 @@
-// The part of a connection to a server that both styles share: sends requests with our ids, matches answers and
-// progress to their calls, sends cancellations, and fails all pending calls when the connection closes. The backs
-// (session/back.ts, stateless/back.ts) interpret the messages.
+// A duplex connection to a server, of either style: sends requests with our ids, matches answers and progress to their
+// calls, sends cancellations, and fails all pending calls when the connection closes. The backs (session/back.ts,
+// stateless/duplex-back.ts) interpret the messages.
 
-import { attempt, ignoreRejection, onAbort, ref, unref, within } from "../../core/async.ts";
+import { attempt, ignoreRejection, onAbort, unref, within } from "../../core/async.ts";
 import { isCancelled, onCancel } from "../../core/cancel.ts";
-import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { kindOf } from "../../core/options.ts";
-import type { Context, Params } from "../../core/handler.ts";
+import type { Context, Params, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
   type ErrorMessage,
@@ -19,192 +18,11 @@ import {
   plainId,
   type RequestMessage,
   type ResponseMessage,
-  type ResultMessage,
 } from "../../jsonrpc/message.ts";
-import { McpError, methodNotFound } from "../../protocol/errors.ts";
+import { methodNotFound } from "../../protocol/errors.ts";
 import type { Inbound, QuietCancel, SendOptions, Transport } from "../../transport/transport.ts";
-
-// Requests that were sent and are not answered yet: their ids, promises and timeouts.
-// One timer serves all of them, so a request costs a map entry and no timer of its own. Deadlines use the monotonic
-// clock. They move when progress comes in, but never past the total timeout.
-
-export interface Timeouts {
-  /** A request fails after this long without an answer or progress. 0: never. */
-  readonly idleMs: number;
-  /** A request fails after this long, whatever progress it reports. 0: no limit. */
-  readonly totalMs: number;
-}
-
-export const DEFAULT_TIMEOUTS: Timeouts = { idleMs: 60_000, totalMs: 3_600_000 };
-
-type Answer = { readonly [key: string]: unknown };
-
-/** A request of ours that is not answered yet. */
-export interface PendingCall<Data = undefined> {
-  readonly id: number;
-  readonly method: string;
-  readonly answer: Promise<Answer>;
-  /** The context of the call, for those who need it. */
-  readonly context: Data;
-  readonly resolve: (result: Answer) => void;
-  readonly reject: (error: Error) => void;
-  readonly idleMs: number;
-  readonly finalDeadline: number;
-  readonly onTimeout: ((error: ConnectionError) => void) | undefined;
-  deadline: number;
-  /** How many calls of `hold` are not released yet. */
-  holds: number;
-}
-
-export class PendingCalls<Data = undefined> {
-  /** By id. */
-  readonly calls: Pick<ChurningMap<number, PendingCall<Data>>, "get" | "has" | "values" | "size">;
-  readonly #calls = new ChurningMap<number, PendingCall<Data>>();
-  readonly #peerName: string;
-  #nextId = 1;
-  #timer: NodeJS.Timeout | undefined;
-  #armedFor = Infinity;
-  /** How many calls have a deadline. */
-  #timed = 0;
-
-  /** `peerName` is the subject of error messages, such as "The server". */
-  constructor(peerName: string) {
-    this.#peerName = peerName;
-    this.calls = this.#calls;
-  }
-
-  /** Returns a call with a new id and the promise of its answer. `onTimeout` can tell the other side that we gave up. */
-  open(
-    method: string,
-    { idleMs, totalMs }: Timeouts,
-    context: Data,
-    onTimeout?: (error: ConnectionError) => void,
-  ): PendingCall<Data> {
-    const id = this.#nextId++;
-    const now = performance.now();
-    const finalDeadline = totalMs > 0 ? now + totalMs : Infinity;
-    const deadline = idleMs > 0 ? Math.min(now + idleMs, finalDeadline) : finalDeadline;
-    let resolve!: (result: Answer) => void;
-    let reject!: (error: Error) => void;
-    const answer = new Promise<Answer>((yes, no) => {
-      resolve = yes;
-      reject = no;
-    });
-    const call: PendingCall<Data> = {
-      id,
-      method,
-      answer,
-      context,
-      resolve,
-      reject,
-      idleMs,
-      finalDeadline,
-      onTimeout,
-      deadline,
-      holds: 0,
-    };
-    this.#calls.set(id, call);
-    if (deadline !== Infinity) {
-      this.#timed += 1;
-      if (deadline < this.#armedFor) this.#arm(deadline, now);
-      else if (this.#timed === 1) ref(this.#timer);
-    }
-    return call;
-  }
-
-  /** The call that the response is for; undefined if it is late or unknown, or its id has another type than ours. */
-  find({ id }: ResponseMessage): PendingCall<Data> | undefined {
-    // The other side may write our 1 as 1.0.
-    return this.#calls.get(plainId(id) as number);
-  }
-
-  /** Does nothing if the call is over. */
-  settle(call: PendingCall<Data>, response: ResponseMessage): void {
-    if (!this.#remove(call)) return;
-    // A transport of a user may pass on what it has not checked.
-    const { error, result } = response as Partial<ResultMessage & ErrorMessage>;
-    if (isObject(error)) call.reject(McpError.fromBody(error));
-    else if (isObject(result) && error === undefined) call.resolve(result);
-    else call.reject(new ConnectionError("protocol", `${this.#peerName}'s answer is not a valid message`));
-  }
-
-  /** Progress came in for this call: restarts its idle timeout. */
-  touch(call: PendingCall<Data>): void {
-    if (call.idleMs === 0 || call.holds > 0 || !this.#calls.has(call.id)) return;
-    const now = performance.now();
-    call.deadline = Math.min(now + call.idleMs, call.finalDeadline);
-    if (call.deadline < this.#armedFor) this.#arm(call.deadline, now);
-  }
-
-  /** Suspends the idle timeout until `release`, for example while the client is being asked on behalf of this call. */
-  hold(call: PendingCall<Data>): void {
-    call.holds += 1;
-    call.deadline = call.finalDeadline;
-  }
-
-  release(call: PendingCall<Data>): void {
-    call.holds -= 1;
-    this.touch(call);
-  }
-
-  /** Returns false if the call was over. */
-  fail(call: PendingCall<Data>, error: Error): boolean {
-    const isPending = this.#remove(call);
-    if (isPending) call.reject(error);
-    return isPending;
-  }
-
-  failAll(error: Error): void {
-    for (const call of this.#calls.values()) this.fail(call, error);
-    this.#disarm();
-  }
-
-  #remove(call: PendingCall<Data>): boolean {
-    if (!this.#calls.delete(call.id)) return false;
-    // The timer is kept for the next request, which most likely comes before it fires. Meanwhile it is unref'ed.
-    if (call.finalDeadline !== Infinity || call.idleMs > 0) {
-      this.#timed -= 1;
-      if (this.#timed === 0) unref(this.#timer);
-    }
-    return true;
-  }
-
-  #arm(deadline: number, now: number): void {
-    clearTimeout(this.#timer);
-    this.#armedFor = deadline;
-    // setTimeout fires at once for delays beyond 2^31 - 1 ms.
-    this.#timer = setTimeout(() => this.#sweep(), Math.min(Math.max(deadline - now, 1), 0x7fffffff));
-  }
-
-  #disarm(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#armedFor = Infinity;
-  }
-
-  #sweep(): void {
-    const now = performance.now();
-    let earliest = Infinity;
-    for (const call of this.#calls.values()) {
-      if (call.deadline <= now) {
-        const isFinal = call.deadline >= call.finalDeadline;
-        const error = isFinal
-          ? new ConnectionError("timeout", `${this.#peerName} did not finish ${call.method} within the total timeout`, {
-              hint: { text: "raise `maxTimeoutMs`", flags: "" },
-            })
-          : new ConnectionError(
-              "timeout",
-              `${this.#peerName} did not answer ${call.method} in ${call.idleMs} ms and reported no progress`,
-              { hint: { text: "raise `timeoutMs`", flags: "use --timeout to allow more" } },
-            );
-        this.fail(call, error);
-        call.onTimeout?.(error);
-      } else if (call.deadline < earliest) earliest = call.deadline;
-    }
-    if (earliest === Infinity) this.#disarm();
-    else this.#arm(earliest, now);
-  }
-}
+import { type PendingCall, PendingCalls } from "./pending-calls.ts";
+import { DEFAULT_TIMEOUTS, type Timeouts, timeoutsFor } from "./timeouts.ts";
 
 /** A request of ours that is not answered yet. */
 export type OutgoingCall = PendingCall<Context>;
@@ -280,17 +98,16 @@ export class Peer {
     params: (id: number) => Params,
     context: Context,
     abandonment?: Abandonment,
-  ): Promise<{ readonly [key: string]: unknown }> {
+  ): Promise<Result> {
     if (this.#closed !== undefined) throw unsent(this.#closed);
     if (isCancelled(context)) throw cancelled(context);
-    const longLived = method === "subscriptions/listen";
-    const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
     // Specification, basic/utilities/cancellation: the notification must not cancel `initialize` or a call that creates
     // a task.
     const cancel = (reason: string): void => {
       if (abandonment !== undefined && quiet !== undefined) this.#abandon(call, abandonment, quiet);
       else if (method !== "initialize") this.#cancel(id, reason);
     };
+    const timeouts = timeoutsFor(method, context, this.#timeouts);
     const call = this.pending.open(method, timeouts, context, (error) => cancel(error.message));
     const { id } = call;
     const quiet = abandonment && { abandoned: new AbortController(), expired: new AbortController() };
@@ -303,15 +120,10 @@ export class Peer {
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.pending.hold(call) : this.pending.release(call));
       const message: RequestMessage = { jsonrpc: "2.0", id, method, params: params(id) };
       const sent = this.#transport.send(message, new CallSendOptions(context, onWait, quiet));
-      sent.then(
-        (response) => {
-          if (response !== undefined) this.pending.settle(call, response);
-        },
-        (error: unknown) => {
-          this.#abandoned.delete(id);
-          this.pending.fail(call, error as Error);
-        },
-      );
+      sent.then(undefined, (error: unknown) => {
+        this.#abandoned.delete(id);
+        this.pending.fail(call, error as Error);
+      });
     } catch (error) {
       // A transport may throw instead of rejecting.
       this.pending.fail(call, error as Error);
@@ -441,7 +253,7 @@ export class Peer {
 }
 
 /** A copy of the failure that closed the connection, for a later request that is not sent. */
-function unsent({ kind, problem, subject, hint, diagnostics, cause }: ConnectionError): ConnectionError {
+export function unsent({ kind, problem, subject, hint, diagnostics, cause }: ConnectionError): ConnectionError {
   return new ConnectionError(kind, problem, { cause, mayHaveRun: false, subject, hint, diagnostics });
 }
 

@@ -1,29 +1,21 @@
 // The side that faces a stateless server. Each request carries its client's identity, revision and capabilities, so no
 // state is kept here. `input_required` is passed on like any result. The front that faces the client either returns it
-// to the client, or sends the client the requests that it contains (calls/input-required.ts).
+// to the client, or sends the client the requests that it contains (calls/input-required.ts). A subclass sends the
+// requests: `UnaryBack` over a transport that answers each request by itself, `DuplexBack` over one that does not.
 
-import {
-  LOG_LEVELS,
-  type Context,
-  type LogLevel,
-  type Handler,
-  type Notification,
-  type Params,
-  type Request,
-  type Result,
-} from "../../core/handler.ts";
+import { ignoreRejection } from "../../core/async.ts";
 import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
-import type { NotificationMessage } from "../../jsonrpc/message.ts";
-import { INTERNAL_CALLER, isSameClient } from "../../protocol/caller.ts";
-import { INPUT_METHODS } from "../../protocol/client-requests.ts";
+import type { Context, Handler, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
+import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
+import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
-import type { Inbound } from "../../transport/transport.ts";
-import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
+import type { NotificationReceiver, UnaryCall, UnaryCalls, UnaryTransport } from "../calls/unary.ts";
 
 export interface StatelessBackOptions {
   readonly revision: Revision;
@@ -33,31 +25,34 @@ export interface StatelessBackOptions {
   readonly defaultContext: Context;
 }
 
-export class StatelessBack implements PeerListener {
+export abstract class StatelessBack {
   readonly revision: Revision;
   readonly handler: Handler;
   /** Whether the server has confirmed the revision. If so, a later error that rejects it is not the caller's fault. */
   isConfirmed = false;
-  readonly #peer: Peer;
-  readonly #options: StatelessBackOptions;
+  protected readonly options: StatelessBackOptions;
 
-  constructor(peer: Peer, options: StatelessBackOptions) {
-    this.#peer = peer;
-    this.#options = options;
+  constructor(options: StatelessBackOptions) {
+    this.options = options;
     this.revision = options.revision;
     this.handler = (request, context) => this.#handle(request, context);
   }
 
+  /** Sends a request and resolves with its result. Throws an McpError if the server answers with an error. */
+  protected abstract call(method: string, params: Params, context: Context): Promise<Result>;
+  protected abstract notify(method: string, params: Params): void;
+
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
-    if (!this.revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
-    const params = this.revision.lower.request(method, request.params);
+    const { lower, lift, requests } = this.revision;
+    if (!requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
+    const params = lower.request(method, request.params);
     if (context.isNotification === true) {
-      this.#peer.notify(method, { ...params, _meta: { ...params._meta, ...this.#envelope(context) } });
+      this.notify(method, this.withEnvelope(params, context));
       return {};
     }
     try {
-      const result = this.revision.lift.result(method, await this.#call(method, params, context));
+      const result = lift.result(method, await this.call(method, params, context));
       if (!isAllowedType(result.resultType, method, context)) {
         throw new ConnectionError(
           "protocol",
@@ -68,90 +63,73 @@ export class StatelessBack implements PeerListener {
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
       if (this.isConfirmed && ENVELOPE_ERRORS.has(error.code)) throw envelopeRejected(method, error);
-      throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params }));
+      throw McpError.fromBody(lift.error(error.toBody(), { method, params }));
     }
   }
 
-  async #call(method: string, params: Params, context: Context): Promise<Result> {
-    const envelope = this.#envelope(context);
-    const wantsProgress = params._meta?.["progressToken"] !== undefined;
-    return this.#peer.call(
-      method,
-      (id) => ({
-        ...params,
-        _meta: { ...params._meta, ...envelope, ...(wantsProgress ? { progressToken: id } : undefined) },
-      }),
-      context,
-    );
-  }
-
-  /** The `_meta` that every stateless request has. */
-  #envelope(context: Context): Json {
-    const { caller, logLevel } = context;
-    return {
-      [META.revision]: this.revision.name,
-      [META.clientInfo]: this.revision.lower.implementation(caller.info ?? this.#options.info),
-      [META.clientCapabilities]: this.revision.lower.clientCapabilities(caller.capabilities),
-      [META.logLevel]: logLevel,
-    };
-  }
-
-  onRequest(): void {
-    // Stateless servers send no requests. If one does, the request is ignored, since no client could answer it.
-  }
-
-  onNotification(message: NotificationMessage, inbound: Inbound): void {
-    const lifted = this.revision.lift.notification(message);
-    if (lifted === undefined) return;
-    const { method, params } = lifted;
-    const tag = params?._meta?.[META.subscriptionId];
-    if (tag !== undefined) this.#peer.findCall(tag)?.context.notify({ method, params: withoutTag(params ?? {}) });
-    else if (method === "notifications/progress") {
-      const call = this.#peer.findCall(params?.["progressToken"]);
-      if (call === undefined) return;
-      this.#peer.pending.touch(call);
-      call.context.notify(lifted);
-    } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
-    else if (method === "notifications/message") this.#log(lifted, inbound);
-    else if (isVendorMethod(method)) this.#deliver(params === undefined ? { method } : { method, params }, inbound);
-  }
-
-  /** Delivers a vendor's notification to its call. If that is unknown, each caller gets it once. */
-  #deliver(notification: Notification, inbound: Inbound): void {
-    const named = this.#peer.findCall(inbound.about);
-    const calls = named === undefined ? [...this.#peer.calls.values()] : [named];
-    const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
-    const receivers = new Map([...calls, ...subscriptions].map(({ context }) => [context.caller.key, context]));
-    receivers.delete(INTERNAL_CALLER.key);
-    if (receivers.size === 0) this.#options.defaultContext.notify(notification);
-    for (const context of receivers.values()) context.notify(notification);
-  }
-
-  /**
-   * Delivers a log message to the call that it belongs to. On stdio that call is unknown. There the message goes to a
-   * call that asked for logs, since no other call may get it (specification, server/utilities/logging). If no call
-   * asked for logs, it goes to the client's subscriptions. If it could belong to more than one client, no call gets it.
-   */
-  #log(notification: Notification, inbound: Inbound): void {
-    const named = this.#peer.findCall(inbound.about);
-    const receivers = named === undefined ? this.#logReceivers(notification.params?.["level"]) : [named];
-    if (receivers.length === 0) this.#options.defaultContext.notify(notification);
-    for (const { context } of receivers) context.notify(notification);
-  }
-
-  #logReceivers(level: unknown): readonly OutgoingCall[] {
-    const calls = this.#peer.calls.values().filter(({ context }) => context.caller.key !== INTERNAL_CALLER.key);
-    const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
-    const wanting = calls.filter((call) => call.context.logLevel !== undefined && !subscriptions.includes(call));
-    const best = wanting.findLast(({ context }) => wantsLevel(level, context.logLevel)) ?? wanting.at(-1);
-    const receivers = best === undefined ? subscriptions : [best];
-    const [first, ...others] = (wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller);
-    return first !== undefined && others.every((other) => isSameClient(first, other)) ? receivers : [];
+  /** Adds the `_meta` that every stateless request has. The id of a request becomes the token of its progress. */
+  protected withEnvelope(params: Params, { caller, logLevel }: Context, id?: number): Params {
+    const { lower, name } = this.revision;
+    const meta: { [key: string]: unknown } = { ...params._meta };
+    if (id !== undefined && meta["progressToken"] !== undefined) meta["progressToken"] = id;
+    meta[META.revision] = name;
+    meta[META.clientInfo] = lower.implementation(caller.info ?? this.options.info);
+    meta[META.clientCapabilities] = lower.clientCapabilities(caller.capabilities);
+    meta[META.logLevel] = logLevel;
+    return { ...params, _meta: meta };
   }
 }
 
-function wantsLevel(level: unknown, minLevel: LogLevel | undefined): boolean {
-  return minLevel !== undefined && LOG_LEVELS.indexOf(level as LogLevel) >= LOG_LEVELS.indexOf(minLevel);
+/** Over a transport whose requests have responses of their own: HTTP. */
+export class UnaryBack extends StatelessBack implements NotificationReceiver {
+  readonly #transport: UnaryTransport;
+  readonly #calls: UnaryCalls;
+
+  constructor(transport: UnaryTransport, calls: UnaryCalls, options: StatelessBackOptions) {
+    super(options);
+    this.#transport = transport;
+    this.#calls = calls;
+  }
+
+  protected async call(method: string, params: Params, context: Context): Promise<Result> {
+    const call = this.#calls.open(method, context);
+    const { id } = call;
+    const message: RequestMessage = { jsonrpc: "2.0", id, method, params: this.withEnvelope(params, context, id) };
+    const response = await call.answer(this.#transport.unary(message, call, this));
+    if ("error" in response) throw McpError.fromBody(response.error);
+    return response.result;
+  }
+
+  protected notify(method: string, params: Params): void {
+    const { closed } = this.#calls;
+    if (!closed.aborted) void ignoreRejection(this.#transport.notify({ jsonrpc: "2.0", method, params }, closed));
+  }
+
+  receive(message: NotificationMessage, call: UnaryCall): ResponseMessage | undefined {
+    const { id, context } = call;
+    const lifted = this.revision.lift.notification(message);
+    if (lifted === undefined) return undefined;
+    const { method, params } = lifted;
+    const tag = params?._meta?.[META.subscriptionId];
+    if (tag !== undefined) {
+      if (tag === id) context.notify({ method, params: withoutTag(params ?? {}) });
+    } else if (method === "notifications/progress") {
+      if (params?.["progressToken"] !== id) return undefined;
+      call.touch();
+      context.notify(lifted);
+    } else if (method === "notifications/cancelled") {
+      // The server ends our subscription. It cannot end other calls in this way.
+      const isOurs = params?.["requestId"] === id && call.method === "subscriptions/listen";
+      return isOurs ? { jsonrpc: "2.0", id, result: { resultType: "complete" } } : undefined;
+    } else if (method === "notifications/message") context.notify(lifted);
+    else if (isVendorMethod(method)) {
+      const isInternal = context.caller.key === INTERNAL_CALLER.key;
+      (isInternal ? this.options.defaultContext : context).notify(
+        params === undefined ? { method } : { method, params },
+      );
+    }
+    return undefined;
+  }
 }
 
 /** Errors about the envelope or headers that we wrote. A caller would mistake them for errors of its own request. */
@@ -175,7 +153,7 @@ function isAllowedType(resultType: unknown, method: string, { caller }: Context)
 }
 
 /** Removes the subscription id. It is the id of our request to the server, which the subscriber does not know. */
-function withoutTag(fields: Params): Params {
+export function withoutTag(fields: Params): Params {
   const { _meta, ...rest } = fields;
   if (!isObject(_meta)) return rest;
   const { [META.subscriptionId]: _tag, ...meta } = _meta;

@@ -7,10 +7,10 @@ import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import type { Handler } from "../../core/handler.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
+import { UnaryCalls } from "../../dialogue/calls/unary.ts";
 import {
-  probe,
+  discover,
   revisionRefused,
-  serverConnection,
   openSession,
   startPeer,
   START_TIMEOUT_MS,
@@ -18,21 +18,18 @@ import {
   type ServerConnectionOptions,
   slowStart,
 } from "../../dialogue/connect.ts";
+import { type StatelessBackOptions, UnaryBack } from "../../dialogue/stateless/back.ts";
+import type { Transport } from "../../transport/transport.ts";
 import { HttpConnection, type HttpTarget } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { learning, resubscribing, retrying } from "./retry.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { sharingListens } from "./shared-listens.ts";
-import { StatelessHttpTransport } from "./stateless.ts";
+import { StatelessHttp } from "./stateless.ts";
 import { ToolFacts } from "../../tools/facts.ts";
 
-const TRANSPORTS = {
-  stateless: StatelessHttpTransport,
-  session: SessionHttpTransport,
-  "legacy-sse": LegacySseTransport,
-} as const;
-type Style = keyof typeof TRANSPORTS;
-type Peer = Awaited<ReturnType<typeof startPeer>>;
+const SESSION_TRANSPORTS = { session: SessionHttpTransport, "legacy-sse": LegacySseTransport } as const;
+type Style = "stateless" | keyof typeof SESSION_TRANSPORTS;
 
 const MAX_REMEMBERED = 1_000;
 /** The style found last, by preference and URL. */
@@ -115,48 +112,66 @@ class ConnectAttempt {
         params: { level: "warning", logger: "catenary", data },
       });
     const tools = new ToolFacts();
-    const peer = await startPeer(new TRANSPORTS[style](new HttpConnection(this.#target), tools), this.#options);
+    const http = new HttpConnection(this.#target);
+    const connection =
+      style === "stateless"
+        ? await this.#openStateless(new StatelessHttp(http, tools))
+        : await this.#openSession(new SESSION_TRANSPORTS[style](http, tools));
+    tools.readsHeaders = style === "stateless";
+    const retried = retrying(learning(connection.handler, tools, connection.revision, warn), tools);
+    const handler: Handler = style === "stateless" ? sharingListens(resubscribing(retried)) : retried;
+    return {
+      handler,
+      close: async (budgetMs) => {
+        await connection.close(budgetMs);
+        this.#target.requester.close();
+      },
+      // A server sends its requests on the stream of the call they belong to. Only legacy SSE has a single stream.
+      attributesRequests: style !== "legacy-sse",
+      ended: (signal) => connection.ended(signal),
+      get revision() {
+        return connection.revision;
+      },
+      get discovered() {
+        return connection.discovered;
+      },
+    };
+  }
+
+  async #openSession(transport: Transport): Promise<ServerConnection> {
+    const peer = await startPeer(transport, this.#options);
     try {
-      const connection =
-        style === "stateless"
-          ? await this.#openStateless(peer)
-          : await openSession(peer, this.#options, this.#revision);
-      tools.readsHeaders = style === "stateless";
-      const retried = retrying(learning(connection.handler, tools, connection.revision, warn), tools);
-      const handler: Handler = style === "stateless" ? sharingListens(resubscribing(retried)) : retried;
-      return {
-        handler,
-        close: async (budgetMs) => {
-          await connection.close(budgetMs);
-          this.#target.requester.close();
-        },
-        // A server sends its requests on the stream of the call they belong to. Only legacy SSE has a single stream.
-        attributesRequests: style !== "legacy-sse",
-        ended: (signal) => connection.ended(signal),
-        get revision() {
-          return connection.revision;
-        },
-        get discovered() {
-          return connection.discovered;
-        },
-      };
+      return await openSession(peer, this.#options, this.#revision);
     } catch (error) {
       await peer.close().catch(() => undefined);
       throw error;
     }
   }
 
-  async #openStateless(peer: Peer): Promise<ServerConnection> {
+  async #openStateless(transport: StatelessHttp): Promise<ServerConnection> {
     const { startTimeoutMs = START_TIMEOUT_MS, defaultContext } = this.#options;
+    const calls = new UnaryCalls("The server", this.#options.timeouts);
     const timeouts = { idleMs: startTimeoutMs, totalMs: 0 };
     const probeOptions = { ...this.#options, defaultContext: { ...defaultContext, timeouts } };
-    const ask = (): ReturnType<typeof probe> => probe(peer, probeOptions, this.#revision ?? NEWEST);
+    const createBack = (options: StatelessBackOptions): UnaryBack => new UnaryBack(transport, calls, options);
+    const ask = (): ReturnType<typeof discover<UnaryBack>> =>
+      discover(createBack, probeOptions, this.#revision ?? NEWEST);
     let found = await ask();
     // A server may close an idle connection just as it is used again. The probe only reads, so it is sent once more.
     if (found.back === undefined && found.error instanceof ConnectionError && found.error.kind === "closed") {
       found = await ask();
     }
-    if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
+    if (found.back !== undefined) {
+      const { back, discovered } = found;
+      return {
+        handler: back.handler,
+        revision: back.revision,
+        discovered,
+        attributesRequests: true,
+        ended: (signal) => calls.ended(signal),
+        close: async () => calls.close(),
+      };
+    }
     const { error, final } = found;
     if (this.#revision !== undefined) throw revisionRefused(this.#revision, error);
     // A timeout does not show a wrong style, since a server of another style would reject the unknown request.

@@ -8,6 +8,7 @@ import { hiderOf, withWords } from "../../core/secrets.ts";
 import { defined, errorMessage, isObject, type Optional } from "../../core/values.ts";
 import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, type Message, plainId } from "../../jsonrpc/message.ts";
+import type { SendOptions } from "../../transport/transport.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
 export interface HttpTarget {
@@ -26,14 +27,17 @@ export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   /** Another URL of the same server, to use instead of that of the connection. */
   readonly url?: URL;
   readonly signal: AbortSignal;
-  /** Headers of this request only. They may be secret. */
-  readonly added?: Readonly<Record<string, string>> | undefined;
-  /** Called with true while the authorizer works, and with false when it is done. */
-  readonly onWait?: ((isWaiting: boolean) => void) | undefined;
+  /** Its `headers` are those of the caller, and may be secret. Its `onWait` is called while the authorizer works. */
+  readonly options?: PostOptions | undefined;
   /** The id of the request in the body. A 403 with a JSON-RPC error for this id is the answer to it. */
   readonly id?: Id | undefined;
   /** Fails on 401 and 403 without calling `refused` of the authorizer, which may ask the user to sign in. */
   readonly skipSignIn?: boolean;
+}
+
+export interface PostOptions {
+  readonly headers?: SendOptions["headers"];
+  onWait?: SendOptions["onWait"] | undefined;
 }
 
 /** Answers to the server's requests that are sent at once; each is a POST. More wait, and so do the server's streams. */
@@ -72,11 +76,12 @@ export class HttpConnection {
    * request, and if no response arrives.
    */
   async send(call: HttpCall): Promise<HttpResponse> {
-    const { method, url = this.url, body, signal, added, onWait } = call;
+    const { method, url = this.url, body, signal, options } = call;
+    const added = options?.headers;
     const { auth, requester } = this.#target;
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
-      const sent = auth === undefined ? {} : await whileWaiting(onWait, auth.authorize(outgoing));
+      const sent = auth === undefined ? {} : await whileWaiting(options, auth.authorize(outgoing));
       const headers = { ...this.#headers, ...added, ...call.headers, ...sent };
       const response = await requester({ method, url, headers, body, signal });
       const { status } = response;
@@ -91,7 +96,7 @@ export class HttpConnection {
       let refusal: Error | undefined;
       const shouldRetry =
         canRetry &&
-        (await whileWaiting(onWait, auth.refused(challenge)).catch((error: unknown) => {
+        (await whileWaiting(options, auth.refused(challenge)).catch((error: unknown) => {
           refusal = error as Error;
           return false;
         }));
@@ -116,12 +121,12 @@ export class HttpConnection {
   }
 }
 
-async function whileWaiting<T>(onWait: HttpCall["onWait"], work: Promise<T>): Promise<T> {
-  onWait?.(true);
+async function whileWaiting<T>(options: PostOptions | undefined, work: Promise<T>): Promise<T> {
+  options?.onWait?.(true);
   try {
     return await work;
   } finally {
-    onWait?.(false);
+    options?.onWait?.(false);
   }
 }
 

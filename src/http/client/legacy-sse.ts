@@ -8,19 +8,19 @@ import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, plainId, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
 import { decodeUtf8, type ServerSentEvent } from "./sse-reader.ts";
+import { type HttpSession, HttpTransport } from "./http-transport.ts";
 import {
   answerableId,
   GET_HEADERS,
   type HttpFailure,
-  type HttpSession,
-  HttpTransport,
   isEventStream,
   isSuccess,
   noMessages,
   readEvents,
   readFailure,
   StreamPosition,
-} from "./http-transport.ts";
+} from "./responses.ts";
+import type { PostOptions } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 
 interface Session extends HttpSession {
@@ -68,7 +68,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
     message: Message,
     { address }: Session,
     signal: AbortSignal,
-    { headers: added, onWait }: Pick<SendOptions, "onWait" | "headers"> = {},
+    options?: PostOptions,
   ): Promise<HttpResponse> {
     const url = address ?? this.http.url;
     return this.http.send({
@@ -77,9 +77,8 @@ export class LegacySseTransport extends HttpTransport<Session> {
       headers: LEGACY_POST_HEADERS,
       body: this.http.encode(message),
       id: answerableId(message),
-      added,
       signal,
-      onWait,
+      options,
     });
   }
 
@@ -99,7 +98,12 @@ export class LegacySseTransport extends HttpTransport<Session> {
     this.session = session;
     const removeListener = onAbort(signal, () => over.abort(signal?.reason));
     try {
-      const response = await this.http.send({ method: "GET", headers: GET_HEADERS, signal: over.signal, onWait });
+      const response = await this.http.send({
+        method: "GET",
+        headers: GET_HEADERS,
+        signal: over.signal,
+        options: { onWait },
+      });
       if (!isSuccess(response)) throw (await readFailure(response, "GET")).error;
       if (!isEventStream(response)) throw noMessages(response, "GET");
       await this.#read(response, session);

@@ -11,12 +11,11 @@ import { isResponse, type Message, type NotificationMessage, type RequestMessage
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
 import { POST_HEADERS, SESSION_HEADER, sessionHeaders } from "../headers.ts";
+import { type HttpSession, HttpTransport, type SentRequest } from "./http-transport.ts";
 import {
   answerableId,
   GET_HEADERS,
   type HttpFailure,
-  type HttpSession,
-  HttpTransport,
   isEventStream,
   isJson,
   isSuccess,
@@ -25,9 +24,9 @@ import {
   readFailure,
   readJson,
   readMessages,
-  type SentRequest,
   StreamPosition,
-} from "./http-transport.ts";
+} from "./responses.ts";
+import type { PostOptions } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 
 /** Timeout for the DELETE that closes the session. */
@@ -112,11 +111,11 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     message: Message,
     session: Session,
     signal: AbortSignal,
-    { headers: added, onWait }: Pick<SendOptions, "onWait" | "headers"> = {},
+    options?: PostOptions,
   ): Promise<HttpResponse> {
     const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
     const id = answerableId(message);
-    return this.http.send({ method: "POST", headers, body: this.http.encode(message), added, signal, onWait, id });
+    return this.http.send({ method: "POST", headers, body: this.http.encode(message), signal, options, id });
   }
 
   protected acknowledged(response: HttpResponse, _message: Message, session: Session): void {

@@ -1,18 +1,18 @@
-// The transport to a stateless server over HTTP. Every request is one POST; its result and notifications arrive in the
-// HTTP response, so `send` resolves with the result. Aborting the POST cancels the request (specification,
-// basic/transports/streamable-http), so notifications/cancelled is never sent.
+// Requests to a stateless server over HTTP. Each is one POST; its result and notifications arrive in the HTTP response.
+// Aborting the POST cancels the request (specification, basic/transports/streamable-http), so notifications/cancelled is
+// never sent.
 
-import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { faultText } from "../../jsonrpc/codec.ts";
-import type { Decoded } from "../../jsonrpc/codec.ts";
-import { isNotification, isRequest, isResponse } from "../../jsonrpc/message.ts";
-import type { Id, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
-import type { SendOptions } from "../../transport/transport.ts";
+import { type Decoded, faultText } from "../../jsonrpc/codec.ts";
+import { isNotification, isResponse } from "../../jsonrpc/message.ts";
+import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
+import type { NotificationReceiver, UnaryCall, UnaryTransport } from "../../dialogue/calls/unary.ts";
+import { changedMethod } from "../../protocol/lists.ts";
+import type { ToolFacts } from "../../tools/facts.ts";
 import { POST_HEADERS, statelessHeaders } from "../headers.ts";
+import type { HttpConnection } from "./http-connection.ts";
 import {
   answerableId,
-  HttpTransport,
   isEventStream,
   isJson,
   isSameId,
@@ -23,53 +23,38 @@ import {
   readJson,
   readMessages,
   StreamPosition,
-} from "./http-transport.ts";
-import type { HttpResponse } from "./requester.ts";
+} from "./responses.ts";
 
-export class StatelessHttpTransport extends HttpTransport {
-  protected call(message: RequestMessage, options: SendOptions): Promise<ResponseMessage> {
-    const { signal } = options;
-    return this.track(message.id, options, async ({ controller }) => {
-      const removeListener = onAbort(signal, () => controller.abort(signal?.reason));
-      try {
-        const response = await this.post(message, undefined, controller.signal, options);
-        return await this.#read(response, message, controller.signal);
-      } finally {
-        removeListener();
-      }
+const TOOLS_CHANGED = changedMethod("tools");
+
+export class StatelessHttp implements UnaryTransport {
+  readonly #http: HttpConnection;
+  readonly #tools: ToolFacts;
+
+  constructor(http: HttpConnection, tools: ToolFacts) {
+    this.#http = http;
+    this.#tools = tools;
+  }
+
+  async unary(message: RequestMessage, call: UnaryCall, receiver: NotificationReceiver): Promise<ResponseMessage> {
+    const { id, method } = message;
+    const http = this.#http;
+    const response = await http.send({
+      method: "POST",
+      headers: { ...statelessHeaders(message), ...this.#tools.headersFor(message) },
+      body: http.encode(message),
+      signal: call.stop.signal,
+      options: call,
+      id: answerableId(message),
     });
-  }
-
-  protected post(
-    message: Message,
-    _session: undefined,
-    signal: AbortSignal,
-    { headers: added, onWait }: Pick<SendOptions, "onWait" | "headers"> = {},
-  ): Promise<HttpResponse> {
-    const headers = isRequest(message)
-      ? { ...statelessHeaders(message), ...this.tools.headersFor(message) }
-      : POST_HEADERS;
-    const id = answerableId(message);
-    return this.http.send({ method: "POST", headers, added, body: this.http.encode(message), signal, onWait, id });
-  }
-
-  protected acknowledged(response: HttpResponse): void {
-    response.discard();
-  }
-
-  protected override async notify(message: NotificationMessage): Promise<void> {
-    this.acknowledged(await this.post(message, undefined, this.closed.signal));
-  }
-
-  async #read(response: HttpResponse, { id, method }: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
     if (!isSuccess(response)) {
       const { error, body } = await readFailure(response, method);
       if (body === undefined) throw error;
       return { jsonrpc: "2.0", id, error: body };
     }
     if (isJson(response)) {
-      const decoded = await readJson(response, this.http.limits);
-      const answer = this.#take(decoded, id);
+      const decoded = await readJson(response, http.limits);
+      const answer = this.#take(decoded, call, receiver);
       if (answer === undefined) throw notTheResponse(decoded, method);
       return answer;
     }
@@ -77,28 +62,36 @@ export class StatelessHttpTransport extends HttpTransport {
     let answer: ResponseMessage | undefined;
     const take = (decoded: Decoded): boolean => {
       // Messages that arrive after the abort belong to no call.
-      if (!signal.aborted) answer = this.#take(decoded, id);
-      return signal.aborted || answer !== undefined;
+      if (!call.isOver) answer = this.#take(decoded, call, receiver);
+      return call.isOver || answer !== undefined;
     };
-    await readMessages(this.http, response, new StreamPosition(), take);
+    await readMessages(http, response, new StreamPosition(), take);
     if (answer !== undefined) return answer;
     const advice = "the request may have run, so check before you call it again";
     throw new ConnectionError("closed", `The server closed the stream of ${method} before it answered; ${advice}`);
   }
 
+  async notify(message: NotificationMessage, signal: AbortSignal): Promise<void> {
+    const body = this.#http.encode(message);
+    (await this.#http.send({ method: "POST", headers: POST_HEADERS, body, signal })).discard();
+  }
+
   /** Passes notifications on. Returns the response to the request, if it is there. */
-  #take(decoded: Decoded, id: Id): ResponseMessage | undefined {
+  #take(decoded: Decoded, call: UnaryCall, receiver: NotificationReceiver): ResponseMessage | undefined {
     let answer: ResponseMessage | undefined;
     for (const item of decoded.kind === "batch" ? decoded.items : [decoded]) {
       if ("fault" in item) {
-        if (!isSameId(item.fault.id, id)) continue;
+        if (!isSameId(item.fault.id, call.id)) continue;
         throw new ConnectionError("protocol", `The server's answer is not a valid message: ${faultText(item.fault)}`);
       }
       const { message } = item;
       // Stateless servers send no requests.
-      if (isNotification(message)) this.pass({ kind: "message", message }, id);
+      if (isNotification(message)) {
+        if (message.method === TOOLS_CHANGED) this.#tools.forget();
+        answer ??= receiver.receive(message, call);
+      }
       // An error without an id can only belong to the request whose HTTP response contains it.
-      else if (isResponse(message) && (message.id === null || isSameId(message.id, id))) answer = message;
+      else if (isResponse(message) && (message.id === null || isSameId(message.id, call.id))) answer = message;
     }
     return answer;
   }

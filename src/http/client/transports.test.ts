@@ -6,10 +6,9 @@ import { answer, scriptedRequester, type ScriptedRequester } from "../../../test
 import type { Authorizer } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
-import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import type { HttpResponse, ClientHttpRequest } from "./requester.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
-import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { SessionHttpTransport } from "./session.ts";
@@ -122,20 +121,16 @@ async function session(responder: Responder = () => undefined, auth?: Authorizer
   return given;
 }
 
-test.each([
-  ["stateless style", StatelessHttpTransport],
-  ["a session", SessionHttpTransport],
-])("messages of an abandoned call in %s are not delivered", async (_style, Class) => {
+test("messages of an abandoned call in a session are not delivered", async () => {
   let stream: Stream | undefined;
-  const { send, delivered } = await createHarness(Class, (request, { method }) => {
+  const { send, delivered } = await createHarness(SessionHttpTransport, (request, { method }) => {
     if (method !== "tools/call") return undefined;
     stream = new Stream(request);
     return stream.answer;
   });
-  if (Class === SessionHttpTransport) await send(initialize).then(() => send(initialized));
+  await send(initialize).then(() => send(initialized));
   delivered.length = 0;
-  const _meta = { "io.modelcontextprotocol/protocolVersion": NEWEST.name };
-  const sent = send({ ...call, params: { ...call.params, _meta } });
+  const sent = send(call);
   await tick();
   stream?.send(log);
   await tick();
@@ -146,22 +141,17 @@ test.each([
   expect(stream?.isEnded).toBe(true);
 });
 
-test.each([
-  ["stateless style", StatelessHttpTransport],
-  ["a session", SessionHttpTransport],
-])("an error without an id on the stream of a call in %s is its response", async (_style, Class) => {
-  const { send, delivered } = await createHarness(Class, (request, { method }) => {
+test("an error without an id on the stream of a call in a session is its response", async () => {
+  const { send, delivered } = await createHarness(SessionHttpTransport, (request, { method }) => {
     if (method !== "tools/call") return undefined;
     const stream = new Stream(request);
     stream.send({ id: null, error: { code: -32_000, message: "not today" } });
     return stream.answer;
   });
-  if (Class === SessionHttpTransport) await send(initialize).then(() => send(initialized));
+  await send(initialize).then(() => send(initialized));
   delivered.length = 0;
-  const response = await send(call);
-  // A stateless transport returns the response, a session delivers it.
-  if (Class === StatelessHttpTransport) expect(response).toMatchObject({ error: { message: "not today" } });
-  else expect(delivered).toEqual([2]);
+  await send(call);
+  expect(delivered).toEqual([2]);
 });
 
 test("nothing is sent in a session before its handshake is done", async () => {
