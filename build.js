@@ -32,12 +32,36 @@ const FILES = {
   // Apart from main, since a server needs it only when it runs a tool as a task.
   "tool-facts": { "tools/facts": true },
   chain: { index: false },
-  serve: { serve: false },
+  serve: { serve: false, "http/headers": true },
   "http-server": { "http/server/mount": true, "http/server/listener": false },
   client: { "client/connect": true },
   "http-client": { "http/client/connect": true },
-  gateway: { "chain/upstream/create-pool": true, "chain/router/router": true },
+  gateway: { "chain/upstream/create-pool": true },
+  router: { "chain/router/router": true },
+  process: { "transport/child-process": false },
+  middleware: { "chain/middleware/index": true },
+  // What commands share with entries of the package.
+  shared: {
+    "live/languages": true,
+    "live/options": true,
+    "modules/load-module": true,
+    "openapi/options": true,
+    "programs/options": true,
+  },
+  config: { "config/gateway": true, "config/load": true },
+  commands: { "cli/define": true, "cli/target/target": true },
+  serving: { "cli/commands/serve": false, "cli/serve/gateway": false },
 };
+/** The file of a module that `file` needs: what others need too must not bring the rest of that file along. */
+function fileOf(module, file) {
+  const isIn = (folder) => module.includes(`/src/${folder}/`);
+  if (file === "chain" && !isIn("chain")) return "main";
+  if (file === "http-server" && isIn("core")) return "serve";
+  if (file === "config" && !isIn("config")) return "shared";
+  if (["commands", "serving"].includes(file) && !isIn("cli")) return isIn("config") ? "config" : "shared";
+  return file;
+}
+
 /** The file of each of these modules, found when the first is asked for. */
 let files;
 
@@ -45,8 +69,7 @@ function group(id, graph) {
   const add = (module, file) => {
     const info = files.has(module) || /^[^./]/.test(module) ? null : graph.getModuleInfo(module);
     if (info === null) return;
-    // What a gateway and a server share must not bring the gateway into bundles of a server.
-    files.set(module, file === "chain" && !module.includes("/src/chain/") ? "main" : file);
+    files.set(module, fileOf(module, file));
     for (const imported of info.importedIds) add(imported, file);
   };
   if (files === undefined) {
@@ -55,8 +78,12 @@ function group(id, graph) {
       for (const [module, isIncluded] of Object.entries(modules)) {
         const id = fileURLToPath(new URL(`src/${module}.ts`, import.meta.url));
         if (graph.getModuleInfo(id) === null) throw new Error(`build.js: src/${module}.ts does not exist`);
-        if (isIncluded) add(id, file);
-        else for (const imported of graph.getModuleInfo(id).importedIds) add(imported, file);
+        if (isIncluded) {
+          add(id, file);
+          continue;
+        }
+        files.set(id, null);
+        for (const imported of graph.getModuleInfo(id).importedIds) add(imported, file);
       }
     }
   }
@@ -82,8 +109,10 @@ function evaluation(id) {
 
 const common = {
   platform: "node",
-  // minisearch has 33 KB of code in a package of 860 KB.
-  external: /^(?!minisearch$)[^./]/,
+  // These are in dist too: minisearch has 33 KB of code in a package of 860 KB, and jsonc-parser is six files of CommonJS,
+  // which each start with a config would load.
+  external: /^(?!(?:minisearch|jsonc-parser)$)[^./]/,
+  resolve: { mainFields: ["module", "main"] },
   logLevel: "warn",
   onLog(_level, { message }) {
     throw new Error(message);
@@ -173,7 +202,6 @@ async function vendor(file, code) {
         load: (id) => (id === "vendored" ? code : unused(id)),
       },
     ],
-    resolve: { mainFields: ["module", "main"] },
     treeshake: { moduleSideEffects: false },
     output: { file: `dist/${file}`, format: "cjs", esModule: false, minify: true },
   });

@@ -2,7 +2,7 @@
 // mark are allowed; syntax errors are reported in plain words. The readers decide what the values mean. A file in TOML is
 // parsed into the same nodes.
 
-import type { Node, ParseError } from "jsonc-parser";
+import { createScanner, parseTree, printParseErrorCode, type Node, type ParseError } from "jsonc-parser";
 import { readBounded } from "../core/files.ts";
 import { defined, isObject } from "../core/values.ts";
 
@@ -40,7 +40,6 @@ const MESSAGES: Readonly<Record<string, readonly [message: string, hint?: string
 export async function parseDocument(problems: Problems, path = ""): Promise<Node | undefined> {
   if (path.endsWith(".toml")) return parseToml(problems);
   const { text } = problems;
-  const { createScanner, parseTree, printParseErrorCode } = await import("jsonc-parser");
   const deep = findTooDeep(createScanner(text, true));
   if (deep !== undefined) {
     problems.error(deep, `More than ${MAX_DEPTH} nested objects and arrays`, "a config needs no more than 8");
@@ -158,7 +157,7 @@ function keyOffsets(text: string): Offsets {
 }
 
 /** The offset at which the text exceeds MAX_DEPTH. Counts brackets and braces, whether they match or not. */
-function findTooDeep(scanner: ReturnType<typeof import("jsonc-parser").createScanner>): number | undefined {
+function findTooDeep(scanner: ReturnType<typeof createScanner>): number | undefined {
   let depth = 0;
   for (;;) {
     const start = scanner.getPosition();

@@ -32,7 +32,7 @@ export interface SignInTarget {
 }
 
 /** Lets a user sign in to an upstream. Returns undefined if no user can be asked. */
-export type SignIn = (target: SignInTarget) => Redirect | undefined;
+export type SignIn = (target: SignInTarget) => Redirect | undefined | Promise<Redirect | undefined>;
 
 const scopeList = read.arrayOf(read.nonEmptyString, 'an array of strings, such as ["notes:read"]');
 
@@ -104,7 +104,7 @@ export async function createAuthorizer(
 ): Promise<Authorizer> {
   const { url, settings } = target;
   const { hasStoredTokens } = await import("../auth/oauth/stored-tokens.ts");
-  const { auth, store } = await createOAuth(settings, onNotice, signIn?.(target) ?? noRedirect(target));
+  const { auth, store } = await createOAuth(settings, onNotice, (await signIn?.(target)) ?? noRedirect(target));
   let isNeeded: boolean | undefined;
   return {
     authorize: async (request) => {

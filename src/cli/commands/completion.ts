@@ -2,6 +2,7 @@
 // completion --words`, which prints the words that can come next, so that all shells know the same and the script need
 // not be renewed after an update. Nothing is started for it. Where no word of ours fits, the shell completes file names.
 
+import { parse } from "jsonc-parser";
 import { readConfigText } from "../../config/document.ts";
 import { boolean } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
@@ -86,7 +87,6 @@ async function firstWords({ name, usage }: Command): Promise<readonly string[]> 
 /** The servers of the config in this folder. */
 async function serverNames(): Promise<readonly string[]> {
   const text = await readConfigText(CONFIG).catch(() => "");
-  const { parse } = await import("jsonc-parser");
   const config: unknown = parse(text, [], { allowTrailingComma: true });
   const { mcpServers, servers } = isObject(config) ? config : {};
   // A name with a space would be several words.

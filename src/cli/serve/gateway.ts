@@ -20,6 +20,7 @@ import {
 } from "../../config/index.ts";
 import { codeDefaults, type CodeSettings } from "../../config/live.ts";
 import { loadConfigText } from "../../config/load.ts";
+import type { SignIn } from "../../config/sign-in.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { EXIT, NotFoundError, suggest, UsageError } from "../command.ts";
 import { printProblems, tally } from "../show/problems.ts";
@@ -28,7 +29,6 @@ import { type Dialog, Prompter } from "../terminal/prompter.ts";
 import { oneLine } from "../terminal/text.ts";
 import { moduleName, reserveStdio } from "./module.ts";
 import type { Trace } from "./trace.ts";
-import { createSignIn } from "./upstream-sign-in.ts";
 
 export interface OpenedGateway {
   readonly config: Config;
@@ -68,7 +68,7 @@ export async function openGateway(
     const made = upstream(target, isStdio ? { share: "per-session", ...given } : given);
     return trace === undefined ? made : trace.upstream(given.name ?? "", made);
   };
-  const signIn = createSignIn(isStdio);
+  const signIn = signInOnDemand(isStdio);
   // A server alone has its own names, which are not those that the whole gateway shows.
   const rememberNames = only === undefined;
   const options = { ...report, signIn, rememberNames, changing: true, upstream: create };
@@ -77,6 +77,15 @@ export async function openGateway(
   if (trace !== undefined) trace.configOf = () => made.config;
   const settings = opened.config.code ?? codeDefaults(baseFolder(config.path));
   return { config, gateway: made.gateway, running: made, code: settings, load, release };
+}
+
+/** Most gateways have no upstream that asks for a sign-in. */
+function signInOnDemand(isStdio: boolean): SignIn {
+  let loading: Promise<SignIn> | undefined;
+  return async (target) => {
+    loading ??= import("./upstream-sign-in.ts").then(({ createSignIn }) => createSignIn(isStdio));
+    return (await loading)(target);
+  };
 }
 
 export interface OpenOptions {

@@ -58,6 +58,7 @@ export async function loadForGateway(language?: string): Promise<void> {
     import("../../chain/upstream/create-pool.ts"),
     import("../../client/tasks.ts"),
     import("../../config/self-calls.ts"),
+    import("../../core/file-lock.ts"),
     import("../../core/files.ts"),
     import("../../dialogue/session/server-tasks.ts"),
     import("../../http/client/connect.ts"),
@@ -68,5 +69,6 @@ export async function loadForGateway(language?: string): Promise<void> {
     import("../../process/descriptors.ts"),
     import("../../server/schema.ts"),
     import("../../transport/child-process.ts"),
+    import("./upstream-sign-in.ts"),
   ]);
 }

@@ -4,7 +4,7 @@
 import { lstat, readdir, realpath, rm, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { ParseError } from "jsonc-parser";
+import { parse as parseJson, type ParseError } from "jsonc-parser";
 import type { Client } from "../../config/clients.ts";
 import { MAX_CONFIG_BYTES } from "../../config/document.ts";
 import { homeFolder, makeDirectory, readBounded, replaceFile } from "../../core/files.ts";
@@ -99,10 +99,10 @@ async function loadFormat(format: Client["format"]): Promise<Format> {
     // A plain copy, since smol-toml makes objects without a prototype.
     return { parse: (text) => structuredClone(parse(text)), edit: editToml };
   }
-  const [{ parse }, { editJson, notJson }] = await Promise.all([import("jsonc-parser"), import("./edit-json.ts")]);
+  const { editJson, notJson } = await import("./edit-json.ts");
   const read = (text: string): Tree => {
     const errors: ParseError[] = [];
-    const value: unknown = text.trim() === "" ? {} : parse(text, errors, { allowTrailingComma: true });
+    const value: unknown = text.trim() === "" ? {} : parseJson(text, errors, { allowTrailingComma: true });
     if (errors.length > 0) throw notJson(text, errors[0]?.offset ?? 0);
     return isObject(value) ? value : {};
   };

@@ -9,32 +9,13 @@ import type { Handler, Request, Result } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
 import { pause } from "../../core/async.ts";
 import { codeOf, isTemporary, McpError } from "../../protocol/errors.ts";
+import { READ_ONLY_METHODS } from "../../protocol/read-only-methods.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import type { ToolFacts } from "../../tools/facts.ts";
 import { isObject } from "../../core/values.ts";
 
 /** Delay before each retry. */
 const RETRY_DELAYS_MS: readonly number[] = [200, 1_000];
-
-export const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
-  "server/discover",
-  "ping",
-  "tools/list",
-  "resources/list",
-  "resources/templates/list",
-  "resources/read",
-  "prompts/list",
-  "prompts/get",
-  "completion/complete",
-  "logging/setLevel",
-  "tasks/get",
-  "tasks/result",
-  "tasks/list",
-  // These two change a task, but are safe to repeat: the server ignores repeated answers in an update, and
-  // a cancelled task stays cancelled.
-  "tasks/update",
-  "tasks/cancel",
-]);
 
 export function retrying(handler: Handler, tools: ToolFacts): Handler {
   return async (request, context) => {
