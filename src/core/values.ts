@@ -26,6 +26,9 @@ export function deepFreeze<Value>(value: Value): Value {
   return value;
 }
 
+/** JSON.stringify, with a type that says that some values have no JSON form. */
+export const jsonOf: (value: unknown) => string | undefined = JSON.stringify;
+
 /** The message of a thrown value. Never throws, even if the value's getters do. */
 export function errorMessage(error: unknown): string {
   try {

@@ -11,7 +11,7 @@ import { changedMethod } from "../protocol/lists.ts";
 import type { ContentBlock, Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { createServer, type Server } from "../server/server.ts";
-import { TrustedResult } from "../server/result-builder.ts";
+import { TrustedResult } from "../server/tool-result.ts";
 import type { ToolAnswer } from "../server/returned-types.ts";
 import {
   DEBUGGER_TOOLS,

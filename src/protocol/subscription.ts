@@ -6,7 +6,7 @@ import { isObject } from "../core/values.ts";
 import { changedFlag, changedMethod, LIST_CAPABILITIES, type ListCapability } from "./lists.ts";
 import type { SubscriptionFilter } from "./model/index.ts";
 
-export const SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+const SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 export const RESOURCE_UPDATED = "notifications/resources/updated";
 export const TASK_CHANGED = "notifications/tasks";
 

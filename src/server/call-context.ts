@@ -31,8 +31,10 @@ import { checkNotification } from "../tools/content.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
+import { NO_INPUT } from "./input-required.ts";
 import type { ResultBuilder } from "./result-builder.ts";
 import { createSchemaCheck, type FromJsonSchema, type Schema, toFormSchema } from "./schema.ts";
+import type { RetryInput } from "./sealed-states.ts";
 
 /** A request for user input. The form may also be a Standard Schema that can produce JSON Schema. */
 export type ElicitQuestion =
@@ -124,15 +126,8 @@ export interface ToolContext<Env = unknown> extends Context {
   readonly meta: Meta;
 }
 
-/** The input of a call that follows `inputRequired`. */
-export interface RetryInput {
-  readonly answers: Partial<InputResponses>;
-  readonly state: unknown;
-}
-
 const ENV_MISSING = "context.env is not set: pass `env` to serve(), fetchHandler(), nodeHandler() or connect()";
 const NO_META: Meta = Object.freeze({});
-const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
 
 /** One import for all calls: with loader hooks, the duration of each import() varies, which could reorder requests. */
 let clientResults: Promise<typeof import("../protocol/client-results.ts")> | undefined;

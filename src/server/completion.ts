@@ -1,9 +1,10 @@
 // `completion/complete`: suggests values for an argument of a prompt or a variable of a template. Loaded on first use,
 // since few servers have completers.
 
-import type { Context, Request } from "../core/handler.ts";
+import type { Context } from "../core/handler.ts";
 import { invalidParams } from "../protocol/errors.ts";
-import type { CompleteParams, CompleteResult } from "../protocol/model/index.ts";
+import type { RequestOf } from "../protocol/methods.ts";
+import type { CompleteResult } from "../protocol/model/index.ts";
 import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
 import type { Completers } from "./prompts.ts";
 
@@ -12,12 +13,12 @@ const MAX_COMPLETIONS = 100;
 
 /** `completers` are those of the prompt or template, or undefined if it does not exist. */
 export async function complete(
-  request: Request,
+  request: RequestOf<"completion/complete">,
   context: Context,
   completers: Completers | undefined,
   errors: HandlerErrors,
 ): Promise<CompleteResult["completion"]> {
-  const { ref, argument, context: chosen } = request.params as unknown as CompleteParams;
+  const { ref, argument, context: chosen } = request.params;
   const what = ref.type === "ref/prompt" ? `prompt ${ref.name}` : `resource ${ref.uri}`;
   if (completers === undefined) throw invalidParams(`There is no ${what} to complete`, { ref });
   if (!completers.has(argument.name)) {

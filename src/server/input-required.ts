@@ -2,12 +2,11 @@
 // the state in sealed form, bound to principal, method and arguments, and calls again with the state and its answers.
 // `context.ask`, which waits in memory instead, is in call-context.ts.
 
-import type { Context, Meta, Request, Result } from "../core/handler.ts";
+import type { Context, Meta, Request } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { invalidParams } from "../protocol/errors.ts";
-import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
-import type { RetryInput } from "./call-context.ts";
-import type { SealedState, SealedStates } from "./sealed-states.ts";
+import type { InputRequests, InputRequiredResult, InputResponses } from "../protocol/model/index.ts";
+import type { RetryInput, SealedStates } from "./sealed-states.ts";
 
 /** The value that `inputRequired` returns. */
 export class InputRequired {
@@ -37,7 +36,8 @@ export function inputRequired(requests: InputRequests, state?: unknown): InputRe
   return new InputRequired(requests, state);
 }
 
-const FIRST_CALL: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
+/** The input of a call that follows nothing. */
+export const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
 
 /** Writes `input_required` results and reads the retries that follow them. */
 export class InputRequiredCodec {
@@ -51,34 +51,32 @@ export class InputRequiredCodec {
   }
 
   /** `answers` of the input are those that the handler has already had. */
-  async encode(required: InputRequired, request: Request, context: Context, input: RetryInput): Promise<Result> {
+  async encode(
+    required: InputRequired,
+    request: Request,
+    context: Context,
+    input: RetryInput,
+  ): Promise<InputRequiredResult> {
     const states = await this.#load();
     return { ...states.seal(required, request, context, input), _meta: this.#meta };
   }
 
   /** Throws an `invalid_params` error if the state is invalid or from another call, or if the answers are malformed. */
-  decode(request: Request, context: Context): RetryInput | Promise<RetryInput> {
+  async decode(request: Request, context: Context): Promise<RetryInput> {
     const { requestState, inputResponses } = request.params;
-    if (requestState === undefined && inputResponses === undefined) return FIRST_CALL;
     if (inputResponses !== undefined && !isAnswers(inputResponses)) {
       throw invalidParams("inputResponses must be an object whose values are objects");
     }
-    const answers = inputResponses ?? FIRST_CALL.answers;
+    const answers = inputResponses ?? NO_INPUT.answers;
     if (requestState === undefined) return { answers, state: undefined };
-    return this.#open(requestState, request, context).then(({ state, answers: earlier }) => ({
-      answers: earlier === undefined ? answers : { ...answers, ...earlier },
-      state,
-    }));
+    const { state, answers: earlier } = (await this.#load()).open(requestState, request, context);
+    return { answers: earlier === undefined ? answers : { ...answers, ...earlier }, state };
   }
 
   /** Loaded on first use, since few servers need it. */
   #load(): Promise<SealedStates> {
     this.#states ??= import("./sealed-states.ts").then(({ SealedStates }) => new SealedStates(this.#sealKey));
     return this.#states;
-  }
-
-  async #open(token: unknown, request: Request, context: Context): Promise<Partial<SealedState>> {
-    return (await this.#load()).open(token, request, context);
   }
 }
 

@@ -2,7 +2,7 @@
 // passed, since code without type checks would otherwise only notice them in a call.
 
 import { scopesProblem } from "../protocol/caller.ts";
-import type { Caller, Context, Session } from "../core/handler.ts";
+import type { Caller, Session } from "../core/handler.ts";
 import { printProblem } from "../core/listeners.ts";
 import { isObject, type Optional } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
@@ -135,10 +135,6 @@ export interface TaskOptions {
 
 /** Whether a caller may see and use something. Stateless callers have no session. */
 export type Visible = (caller: Caller, session: Session | undefined) => boolean;
-
-export function isVisible(visible: Visible | undefined, { caller, session }: Context): boolean {
-  return visible === undefined || visible(caller, session);
-}
 
 const CREATE = "createServer()";
 

@@ -3,17 +3,25 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { demandScopes } from "../protocol/caller.ts";
-import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import type { Caller, Context, Meta } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { blockProblem } from "../tools/content.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import type { Icon, JsonSchema, PromptMessage } from "../protocol/model/index.ts";
+import type { AnswerOf, RequestOf } from "../protocol/methods.ts";
+import type {
+  Icon,
+  JsonSchema,
+  ListPromptsResult,
+  Prompt as ListedPrompt,
+  PromptMessage,
+} from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
+import { InputRequired } from "./input-required.ts";
 import { InvalidResult } from "./handler-errors.ts";
-import { alreadyRegistered, checkName, checkRegistration, isVisible, type Visible } from "./options.ts";
-import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
+import { alreadyRegistered, checkName, checkRegistration, type Visible } from "./options.ts";
+import { type Registered, Registrations } from "./registrations.ts";
+import type { ResultBuilder } from "./result-builder.ts";
 import { isStandardSchema, objectSchemaOf, type SchemaCheck, vendorOf } from "../tools/schema-kind.ts";
 import { createSchemaCheck, type Schema, type SchemaInput, type Simplify, toJsonSchema } from "./schema.ts";
 import type { ToolArguments } from "./tools.ts";
@@ -134,10 +142,8 @@ export type PromptHandler<Required, Env = unknown> = (
   context: ToolContext<Env>,
 ) => PromptReturn | Promise<PromptReturn>;
 
-interface Prompt {
+interface Prompt extends Registered {
   readonly description: string | undefined;
-  readonly scopes: readonly string[] | undefined;
-  readonly visible: Visible | undefined;
   readonly required: readonly string[];
   readonly completers: Completers;
   /** Checks the arguments, if they have a schema. */
@@ -146,20 +152,14 @@ interface Prompt {
 }
 
 export class Prompts {
-  readonly entries: OrderedMap<Prompt>;
+  readonly entries: Registrations<Prompt, ListedPrompt>;
   /** Whether there ever was an argument with completion. */
   hasCompleters = false;
   readonly #results: ResultBuilder;
-  readonly #inputs: InputRequiredCodec;
 
-  constructor(results: ResultBuilder, inputs: InputRequiredCodec, onChange: () => void) {
+  constructor(results: ResultBuilder, onChange: () => void) {
     this.#results = results;
-    this.#inputs = inputs;
-    this.entries = new OrderedMap(onChange);
-  }
-
-  get wasUsed(): boolean {
-    return this.entries.wasUsed;
+    this.entries = new Registrations(onChange);
   }
 
   add(name: string, options: PromptOptions | SchemaPromptOptions, get: Prompt["get"]): void {
@@ -190,44 +190,39 @@ export class Prompts {
       completers: new Map(declared.map(([argument, { complete }]) => [argument, complete])),
     };
     const listed = declared.map(([argument, { title, description, required }]) =>
-      defined({ name: argument, title, description, required }),
+      defined({ name: argument, title, description, required: typeof required === "boolean" ? required : undefined }),
     );
     this.hasCompleters ||= declared.some(([, { complete }]) => complete !== undefined);
     const args = options.arguments === undefined ? undefined : listed;
     this.entries.set(name, prompt, defined({ name, title, description, icons, arguments: args, _meta }));
   }
 
-  list(request: Request, context: Context): Result {
-    const seen = this.entries.entries().filter(({ value }) => isVisible(value.visible, context));
-    return this.#results.list(request, "prompts", seen);
+  list(request: RequestOf<"prompts/list">, context: Context): ListPromptsResult {
+    const { items: prompts, nextCursor } = this.#results.page(request, this.entries.seenBy(context));
+    return this.#results.cacheable(defined({ prompts, nextCursor }));
   }
 
   completers(name: string, context: Context): Completers | undefined {
-    const prompt = this.#find(name, context);
+    const prompt = this.entries.find(name, context);
     demandScopes(prompt?.scopes, context.caller, `The prompt ${name}`);
     return prompt?.completers;
   }
 
-  async get(request: Request, context: Context): Promise<Result> {
-    const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, unknown> };
-    const prompt = this.#find(name, context);
+  async get(request: RequestOf<"prompts/get">, context: Context): Promise<AnswerOf<"prompts/get">> {
+    const { name, arguments: given = {} } = request.params;
+    const prompt = this.entries.find(name, context);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
     const args = await checkArguments(name, prompt, given);
-    const retry = await this.#inputs.decode(request, context);
+    const retry = await this.#results.inputs.decode(request, context);
     const call = new CallContext(context, request, this.#results, retry);
     const value = await this.#results.errors.run(request, context, async () => {
       const returned = await prompt.get(args, call);
       return returned instanceof InputRequired ? returned : toWholeResult(name, returned);
     });
-    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context, retry);
+    if (value instanceof InputRequired) return this.#results.inputs.encode(value, request, context, retry);
     const { messages, _meta, description = prompt.description, ...rest } = value;
     return this.#results.complete(defined({ ...rest, description, messages }), _meta);
-  }
-
-  #find(name: string, context: Context): Prompt | undefined {
-    const prompt = this.entries.get(name);
-    return prompt !== undefined && isVisible(prompt.visible, context) ? prompt : undefined;
   }
 }
 

@@ -4,26 +4,29 @@
 
 import { Buffer } from "node:buffer";
 import { demandScopes, permits } from "../protocol/caller.ts";
-import type { Context, Meta, Request, Result } from "../core/handler.ts";
+import type { Context, Meta } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
-import { defined } from "../core/values.ts";
+import { defined, isObject, jsonOf } from "../core/values.ts";
 import { contentsProblem, findUnsendable } from "../tools/content.ts";
 import { McpError } from "../protocol/errors.ts";
-import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
+import type { AnswerOf, RequestOf } from "../protocol/methods.ts";
+import type {
+  Annotations,
+  Icon,
+  ListResourcesResult,
+  ListResourceTemplatesResult,
+  Resource,
+  ResourceContents,
+  ResourceTemplate,
+} from "../protocol/model/index.ts";
 import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
+import { InputRequired } from "./input-required.ts";
 import { InvalidResult } from "./handler-errors.ts";
-import {
-  alreadyRegistered,
-  type CacheHint,
-  checkCacheHint,
-  checkRegistration,
-  isVisible,
-  type Visible,
-} from "./options.ts";
+import { alreadyRegistered, type CacheHint, checkCacheHint, checkRegistration, type Visible } from "./options.ts";
 import type { Completer, Completers } from "./prompts.ts";
-import { type ListEntry, OrderedMap, type ResultBuilder } from "./result-builder.ts";
+import { type ListEntry, type Registered, Registrations } from "./registrations.ts";
+import type { ResultBuilder } from "./result-builder.ts";
 import type { ResourceReturn } from "./returned-types.ts";
 import type { Simplify } from "./schema.ts";
 
@@ -130,37 +133,35 @@ const COMMON_NAMES: OptionNames<CommonResourceOptions> = optionNames(
 const RESOURCE_NAMES: OptionNames<ResourceOptions> = { ...COMMON_NAMES, size: true };
 const TEMPLATE_NAMES: OptionNames<TemplateOptions> = { ...COMMON_NAMES, list: true, complete: true };
 
-interface Template {
+/** What a resource and a template have. */
+interface Readable extends Registered {
+  readonly options: CommonResourceOptions;
+}
+
+interface RegisteredResource extends Readable {
+  readonly read: ResourceHandler;
+}
+
+interface Template extends Readable {
   readonly parsed: UriTemplate;
-  readonly options: TemplateOptions;
+  readonly list: TemplateOptions["list"];
   readonly completers: Completers;
   read(variables: unknown, context: ToolContext, uri: string): unknown;
 }
 
-interface Readable {
-  readonly options: CommonResourceOptions;
-  read(context: ToolContext): unknown;
-}
-
 export class Resources {
-  readonly entries: OrderedMap<{ readonly options: ResourceOptions; readonly read: ResourceHandler }>;
-  readonly templates: OrderedMap<Template>;
+  readonly entries: Registrations<RegisteredResource, Resource>;
+  readonly templates: Registrations<Template, ResourceTemplate>;
   /** Whether there ever was a variable with completion. */
   hasCompleters = false;
   readonly #results: ResultBuilder;
-  readonly #inputs: InputRequiredCodec;
 
-  constructor(results: ResultBuilder, inputs: InputRequiredCodec, onChange: () => void) {
+  constructor(results: ResultBuilder, onChange: () => void) {
     this.#results = results;
-    this.#inputs = inputs;
     // Both share one counter, because resources and the resources of templates are listed together, in this order.
     const counter = { last: 0 };
-    this.entries = new OrderedMap(onChange, counter);
-    this.templates = new OrderedMap(onChange, counter);
-  }
-
-  get wasUsed(): boolean {
-    return this.entries.wasUsed || this.templates.wasUsed;
+    this.entries = new Registrations(onChange, counter);
+    this.templates = new Registrations(onChange, counter);
   }
 
   add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
@@ -171,9 +172,9 @@ export class Resources {
     }
     if (this.entries.get(uri) !== undefined) throw alreadyRegistered(owner, `removeResource(${JSON.stringify(uri)})`);
     checkCacheHint(owner, options.cache);
-    const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
+    const { name = uri, title, description, mimeType, size, icons, annotations, _meta, scopes, visible } = options;
     const listItem = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
-    this.entries.set(uri, { options, read }, listItem);
+    this.entries.set(uri, { scopes, visible, options, read }, listItem);
   }
 
   addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
@@ -191,13 +192,14 @@ export class Resources {
       parsed.names.map((variable) => [variable, Object.hasOwn(complete, variable) ? complete[variable] : undefined]),
     );
     const listItem = defined({ uriTemplate, name, title, description, mimeType, icons, annotations, _meta });
-    this.templates.set(uriTemplate, { parsed, options, completers, read }, listItem);
+    const { scopes, visible, list } = options;
+    this.templates.set(uriTemplate, { scopes, visible, options, parsed, list, completers, read }, listItem);
   }
 
   /** The scopes needed to read the URI, or undefined if no resource or template matches it. */
   scopesOf(uri: string, context: Context): readonly string[] | undefined {
     const found = this.#find(uri, context);
-    return found && (found.options.scopes ?? []);
+    return found && (found[0].scopes ?? []);
   }
 
   isReadable(uri: string, context: Context): boolean {
@@ -206,52 +208,52 @@ export class Resources {
   }
 
   completers(uri: string, context: Context): Completers | undefined {
-    const template = this.templates.get(uri);
-    if (template === undefined) return this.entries.get(uri) && new Map();
-    if (!this.#isVisible(template, context)) return undefined;
-    demandScopes(template.options.scopes, context.caller, `The template ${uri}`);
+    const template = this.templates.find(uri, context);
+    if (template === undefined)
+      return this.entries.get(uri) && this.templates.get(uri) === undefined ? new Map() : undefined;
+    demandScopes(template.scopes, context.caller, `The template ${uri}`);
     return template.completers;
   }
 
-  async list(request: Request, context: Context): Promise<Result> {
-    const templates = this.templates
-      .entries()
-      .filter(({ value }) => value.options.list !== undefined && this.#isVisible(value, context));
+  async list(request: RequestOf<"resources/list">, context: Context): Promise<ListResourcesResult> {
+    const templates = this.templates.seenBy(context).filter(({ value }) => value.list !== undefined);
     const call = new CallContext(context, request, this.#results);
     const listed = await Promise.all(
-      templates.map(async ({ order, value }): Promise<readonly ListEntry[]> => {
-        const resources = await this.#results.errors.run(request, context, () => value.options.list?.(call) ?? []);
-        return resources.map((resource) => ({
+      templates.map(async ({ order, value }): Promise<readonly ListEntry<Resource>[]> => {
+        const found = await this.#results.errors.run(request, context, () => value.list?.(call) ?? []);
+        return found.map((resource) => ({
           order,
           key: resource.uri,
           listItem: typeof resource.name === "string" ? resource : { ...resource, name: resource.uri },
         }));
       }),
     );
-    const own: readonly ListEntry[] = this.entries.entries().filter(({ value }) => this.#isVisible(value, context));
+    const own: readonly ListEntry<Resource>[] = this.entries.seenBy(context);
     const all = templates.length === 0 ? own : [...own, ...listed.flat()].toSorted((a, b) => a.order - b.order);
-    return this.#results.list(request, "resources", all);
+    const { items: resources, nextCursor } = this.#results.page(request, all);
+    return this.#results.cacheable(defined({ resources, nextCursor }));
   }
 
-  listTemplates(request: Request, context: Context): Result {
-    const seen = this.templates.entries().filter(({ value }) => this.#isVisible(value, context));
-    return this.#results.list(request, "resourceTemplates", seen);
+  listTemplates(request: RequestOf<"resources/templates/list">, context: Context): ListResourceTemplatesResult {
+    const { items: resourceTemplates, nextCursor } = this.#results.page(request, this.templates.seenBy(context));
+    return this.#results.cacheable(defined({ resourceTemplates, nextCursor }));
   }
 
-  async read(request: Request, context: Context): Promise<Result> {
-    const { uri } = request.params as { uri: string };
+  async read(request: RequestOf<"resources/read">, context: Context): Promise<AnswerOf<"resources/read">> {
+    const { uri } = request.params;
     const found = this.#find(uri, context);
     if (found === undefined) throw notFound(uri);
-    demandScopes(found.options.scopes, context.caller, `The resource ${uri}`);
-    const retry = await this.#inputs.decode(request, context);
+    const [{ scopes, options }, read] = found;
+    demandScopes(scopes, context.caller, `The resource ${uri}`);
+    const retry = await this.#results.inputs.decode(request, context);
     const call = new CallContext(context, request, this.#results, retry);
-    const { mimeType, cache, _meta: ownMeta } = found.options;
+    const { mimeType, cache, _meta: ownMeta } = options;
     const value = await this.#results.errors.run(request, context, async () => {
-      const returned = await found.read(call);
+      const returned = await read(call);
       if (returned instanceof InputRequired || returned === undefined) return returned;
       return isWholeResult(uri, returned) ? returned : { contents: [toContents(uri, mimeType, returned)] };
     });
-    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context, retry);
+    if (value instanceof InputRequired) return this.#results.inputs.encode(value, request, context, retry);
     if (value === undefined) throw notFound(uri);
     const { contents, _meta, ...rest } = value;
     const typed = contents.map(({ uri, ...content }) =>
@@ -260,19 +262,15 @@ export class Resources {
     return this.#results.cacheable({ ...rest, contents: typed }, cache, _meta);
   }
 
-  #isVisible({ options }: { readonly options: CommonResourceOptions }, context: Context): boolean {
-    return isVisible(options.visible, context);
-  }
-
-  #find(uri: string, context: Context): Readable | undefined {
-    const resource = this.entries.get(uri);
-    if (resource !== undefined && !this.#isVisible(resource, context)) return undefined;
-    if (resource !== undefined) return { options: resource.options, read: (context) => resource.read(uri, context) };
-    for (const { value } of this.templates.entries()) {
+  /** What has the URI, and how it is read. A resource that the caller does not see hides the templates. */
+  #find(uri: string, context: Context): readonly [Readable, (call: ToolContext) => unknown] | undefined {
+    if (this.entries.get(uri) !== undefined) {
+      const resource = this.entries.find(uri, context);
+      return resource && [resource, (call) => resource.read(uri, call)];
+    }
+    for (const { value } of this.templates.seenBy(context)) {
       const variables = value.parsed.match(uri);
-      if (variables !== undefined && this.#isVisible(value, context)) {
-        return { options: value.options, read: (context) => value.read(variables, context, uri) };
-      }
+      if (variables !== undefined) return [value, (call) => value.read(variables, call, uri)];
     }
     return undefined;
   }
@@ -296,7 +294,7 @@ function toContents(uri: string, mimeType: string | undefined, value: unknown): 
     const at = found.path === "" ? "" : `, at ${found.path},`;
     throw new InvalidResult(`Resource ${uri} returned${at} ${found.what}, which cannot be sent`);
   }
-  const text = (JSON.stringify(value) as string | undefined) ?? "null";
+  const text = jsonOf(value) ?? "null";
   return { uri, mimeType: mimeType ?? "application/json", text };
 }
 
@@ -310,14 +308,14 @@ interface WholeResult {
  * items have URIs is meant to be, so its mistakes are errors.
  */
 function isWholeResult(uri: string, value: unknown): value is WholeResult {
-  const { contents } = Object(value) as { contents?: unknown };
-  if (!Array.isArray(contents) || contents.length === 0) return false;
+  const contents = isObject(value) ? value["contents"] : undefined;
+  if (!isObject(value) || !Array.isArray(contents) || contents.length === 0) return false;
   const problems = contents.map((item: unknown, index) => contentsProblem(item, `contents[${index}]`));
   const problem = problems.find((one) => one !== undefined);
   if (problem === undefined) return true;
   const isMeant =
-    Object.keys(value as object).every((field) => field === "contents" || field === "_meta") &&
-    contents.every((item: unknown) => typeof (Object(item) as { uri?: unknown }).uri === "string");
+    Object.keys(value).every((field) => field === "contents" || field === "_meta") &&
+    contents.every((item: unknown) => isObject(item) && typeof item["uri"] === "string");
   if (isMeant) throw new InvalidResult(`Resource ${uri} returned ${problem}`);
   return false;
 }

@@ -1,17 +1,22 @@
 // The state of `inputRequired` in sealed form, bound to principal, method and arguments. Loaded on first use, since few
 // servers need it.
 
-import type { Context, Request, Result } from "../core/handler.ts";
+import type { Context, Request } from "../core/handler.ts";
 import { createSeal, digest, type Seal } from "../core/seal.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
-import type { RetryInput } from "./call-context.ts";
+import type { InputRequests, InputRequiredResult, InputResponses } from "../protocol/model/index.ts";
 
 /** How long the client may take to answer. */
 const STATE_TTL_MS = 600_000;
 /** How long the answers of earlier rounds may be together, as JSON: the client sends them with each retry. */
 const MAX_ANSWERS_LENGTH = 1_048_576;
+
+/** The input of a call that follows `inputRequired`. */
+export interface RetryInput {
+  readonly answers: Partial<InputResponses>;
+  readonly state: unknown;
+}
 
 /** The sealed content. `is` distinguishes it from other data sealed with the same key. */
 export interface SealedState {
@@ -39,7 +44,7 @@ export class SealedStates {
     request: Request,
     context: Context,
     input: RetryInput,
-  ): Result {
+  ): InputRequiredResult {
     // What is asked again gets a new answer; the other answers are final.
     const kept = Object.entries(input.answers).filter(([key]) => !Object.hasOwn(required.requests, key));
     const answers = Object.fromEntries(kept);

@@ -2,16 +2,16 @@
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
 import { demandScopes } from "../protocol/caller.ts";
-import type { Context, Handler, LogLevel, Middleware, Notification, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, LogLevel, Middleware, Notification, Result } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import { compose } from "../protocol/compose.ts";
 import { methodNotFound } from "../protocol/errors.ts";
-import { LIST_CAPABILITIES, type ListCapability } from "../protocol/lists.ts";
-import type { CompleteParams, ServerCapabilities } from "../protocol/model/index.ts";
-import { filterFor, filterOf, listsIn } from "../protocol/subscription.ts";
+import type { ListCapability } from "../protocol/lists.ts";
+import type { AnswerOf, MethodTable, RequestOf } from "../protocol/methods.ts";
+import type { CompleteResult, EmptyResult, MethodName, ServerCapabilities } from "../protocol/model/index.ts";
+import { filterFor, listsIn } from "../protocol/subscription.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { checkLogLevel } from "./call-context.ts";
-import { InputRequiredCodec } from "./input-required.ts";
 import { type MethodOptions, type NotificationHandler, type VendorMethodHandler, VendorMethods } from "./methods.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
 import {
@@ -303,7 +303,9 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
 
 let completion: Promise<typeof import("./completion.ts")> | undefined;
 
-type MethodHandler = (request: Request, context: Context) => Result | Promise<Result>;
+/** The methods of the table. Those of tasks are answered by what keeps the tasks. */
+type ServerMethod = Exclude<MethodName, `tasks/${string}`>;
+const TASK_METHODS = ["tasks/get", "tasks/update", "tasks/list", "tasks/cancel"];
 
 /** Everything that was registered with a server. Capabilities and available methods follow from it. */
 class Registry {
@@ -314,8 +316,11 @@ class Registry {
   readonly vendorMethods: VendorMethods;
   readonly #options: ServerOptions;
   readonly #results: ResultBuilder;
-  readonly #inputs: InputRequiredCodec;
-  readonly #methods: Readonly<Record<string, MethodHandler>>;
+  readonly #table: MethodTable<ServerMethod>;
+  /** The methods that exist so far: a group of them does as soon as something was registered for it. */
+  readonly #methods = new Map<string, (request: never, context: Context) => Result | Promise<Result>>();
+  /** Groups of methods, such as "tools". They stay when all that was registered is removed. */
+  readonly #groups = new Set<string>();
   #tasks: Tasks | undefined;
   readonly #middleware: Middleware[] = [];
   /** The server behind its middleware, if it has any. */
@@ -324,34 +329,51 @@ class Registry {
   constructor(options: ServerOptions) {
     this.#options = options;
     const results = new ResultBuilder(options);
-    const inputs = new InputRequiredCodec(results.meta, options.sealKey);
     this.#results = results;
-    this.#inputs = inputs;
-    const changed = (list: ListCapability) => () => this.subscriptions.listChanged(list);
-    const tools = new Tools(results, inputs, () => this.#loadTasks(), changed("tools"));
-    const resources = new Resources(results, inputs, changed("resources"));
-    const prompts = new Prompts(results, inputs, changed("prompts"));
+    const tools = new Tools(
+      results,
+      () => this.#loadTasks(),
+      () => this.#changed("tools"),
+    );
+    const resources = new Resources(results, () => this.#changed("resources"));
+    const prompts = new Prompts(results, () => this.#changed("prompts"));
     this.tools = tools;
     this.resources = resources;
     this.prompts = prompts;
     this.vendorMethods = new VendorMethods(results);
-    const answerTask: Handler = async (request, context) => (await this.#loadTasks()).answer(request, context);
-    this.#methods = {
+    this.#table = {
       "server/discover": () => this.#discover(),
-      "tools/list": (request, context) => tools.list(request, context),
-      "tools/call": (request, context) => tools.call(request, context),
-      "resources/list": (request, context) => resources.list(request, context),
-      "resources/templates/list": (request, context) => resources.listTemplates(request, context),
-      "resources/read": (request, context) => resources.read(request, context),
-      "prompts/list": (request, context) => prompts.list(request, context),
-      "prompts/get": (request, context) => prompts.get(request, context),
-      "completion/complete": (request, context) => this.#complete(request, context),
-      "subscriptions/listen": (request, context) => this.#listen(request, context),
-      "tasks/get": answerTask,
-      "tasks/update": answerTask,
-      "tasks/list": answerTask,
-      "tasks/cancel": answerTask,
+      "tools/list": tools.list.bind(tools),
+      "tools/call": tools.call.bind(tools),
+      "resources/list": resources.list.bind(resources),
+      "resources/templates/list": resources.listTemplates.bind(resources),
+      "resources/read": resources.read.bind(resources),
+      "prompts/list": prompts.list.bind(prompts),
+      "prompts/get": prompts.get.bind(prompts),
+      "completion/complete": this.#complete.bind(this),
+      "subscriptions/listen": this.#listen.bind(this),
     };
+    this.#offer("server");
+    this.#offer("subscriptions");
+  }
+
+  #changed(list: ListCapability): void {
+    this.#offer(list);
+    if (this.prompts.hasCompleters || this.resources.hasCompleters) this.#offer("completion");
+    if (this.tools.hasTaskTools && !this.#groups.has("tasks")) {
+      this.#groups.add("tasks");
+      const answer: Handler = async (request, context) => (await this.#loadTasks()).answer(request, context);
+      for (const method of TASK_METHODS) this.#methods.set(method, answer);
+    }
+    this.subscriptions.listChanged(list);
+  }
+
+  #offer(group: string): void {
+    if (this.#groups.has(group)) return;
+    this.#groups.add(group);
+    for (const [method, handle] of Object.entries(this.#table)) {
+      if (method.startsWith(`${group}/`)) this.#methods.set(method, handle);
+    }
   }
 
   readonly handler: Handler = (request, context) => (this.#composed ?? this.#answer)(request, context);
@@ -368,12 +390,12 @@ class Registry {
 
   // Not an async function: it would wait for the promise of the method once more.
   readonly #answer: Handler = (request, context) => {
-    const { method } = request;
-    const handle = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
+    const handle = this.#methods.get(request.method);
     try {
-      if (handle !== undefined && this.#hasMethod(method)) return Promise.resolve(handle(request, context));
+      // The table has handlers of other types; the params were checked when the request was received.
+      if (handle !== undefined) return Promise.resolve(handle(request as never, context));
       const answer = this.vendorMethods.handle(request, context);
-      return answer === undefined ? Promise.reject(methodNotFound(method)) : Promise.resolve(answer);
+      return answer === undefined ? Promise.reject(methodNotFound(request.method)) : Promise.resolve(answer);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -385,12 +407,9 @@ class Registry {
   }
 
   get requiredScopes(): readonly string[] {
-    const { tools, resources, prompts, vendorMethods } = this;
-    const registered = [
-      ...[tools.entries, prompts.entries].flatMap((map) => map.entries().map(({ value }) => value)),
-      ...[resources.entries, resources.templates].flatMap((map) => map.entries().map(({ value }) => value.options)),
-    ];
-    return [...new Set([...registered.flatMap(({ scopes = [] }) => scopes), ...vendorMethods.scopes])];
+    const registered = [this.tools.entries, this.prompts.entries, this.resources.entries, this.resources.templates];
+    const scopes = registered.flatMap(({ all }) => all.flatMap(({ value }) => value.scopes ?? []));
+    return [...new Set([...scopes, ...this.vendorMethods.scopes])];
   }
 
   async close(): Promise<void> {
@@ -399,36 +418,25 @@ class Registry {
     await Promise.allSettled(this.#middleware.map(async (one) => one.close?.()));
   }
 
-  /** A group of methods is available as soon as something was registered for it. */
-  #hasMethod(method: string): boolean {
-    const group = method.slice(0, method.indexOf("/"));
-    if (group === "completion") return this.#hasCompleters;
-    if (group === "tasks") return this.tools.hasTaskTools;
-    return LIST_CAPABILITIES.includes(group as ListCapability) ? this[group as ListCapability].wasUsed : true;
-  }
-
-  get #hasCompleters(): boolean {
-    return this.prompts.hasCompleters || this.resources.hasCompleters;
-  }
-
   /** The connection adds the supported revisions. */
-  #discover(): Result {
+  #discover(): AnswerOf<"server/discover"> {
     const { instructions, listChanged = true, subscribe = true, capabilities: vendor = {} } = this.#options;
-    const tasks = this.tools.hasTaskTools ? { [TASKS_EXTENSION]: {} } : undefined;
+    const has = (group: string): boolean => this.#groups.has(group);
+    const tasks = has("tasks") ? { [TASKS_EXTENSION]: {} } : undefined;
     const capabilities: ServerCapabilities = defined({
       logging: this.#results.logging ? {} : undefined,
-      completions: this.#hasCompleters ? {} : undefined,
-      prompts: this.prompts.wasUsed ? { listChanged } : undefined,
-      resources: this.resources.wasUsed ? { subscribe, listChanged } : undefined,
-      tools: this.tools.wasUsed ? { listChanged } : undefined,
+      completions: has("completion") ? {} : undefined,
+      prompts: has("prompts") ? { listChanged } : undefined,
+      resources: has("resources") ? { subscribe, listChanged } : undefined,
+      tools: has("tools") ? { listChanged } : undefined,
       experimental: vendor.experimental,
       extensions: (vendor.extensions ?? tasks) && { ...vendor.extensions, ...tasks },
     });
     return this.#results.cacheable(defined({ capabilities, instructions }));
   }
 
-  async #complete(request: Request, context: Context): Promise<Result> {
-    const { ref } = request.params as unknown as CompleteParams;
+  async #complete(request: RequestOf<"completion/complete">, context: Context): Promise<CompleteResult> {
+    const { ref } = request.params;
     const completers =
       ref.type === "ref/prompt"
         ? this.prompts.completers(ref.name, context)
@@ -441,14 +449,14 @@ class Registry {
     // import() is slow even if the module is already loaded.
     if (this.#tasks !== undefined) return this.#tasks;
     const { Tasks } = await import("./tasks.ts");
-    return (this.#tasks ??= new Tasks(this.#results, this.#inputs, this.#options.tasks ?? {}));
+    return (this.#tasks ??= new Tasks(this.#results, this.#options.tasks ?? {}));
   }
 
-  async #listen(request: Request, context: Context): Promise<Result> {
+  async #listen(request: RequestOf<"subscriptions/listen">, context: Context): Promise<EmptyResult> {
     const { listChanged = true, subscribe = true } = this.#options;
-    const asked = filterOf(request);
+    const asked = request.params.notifications;
     const { taskIds = [], resourceSubscriptions = [] } = asked;
-    const withTasks = this.tools.hasTaskTools && taskIds.length > 0;
+    const withTasks = this.#groups.has("tasks") && taskIds.length > 0;
     const tasks = withTasks ? await (await this.#loadTasks()).subscribe(taskIds, context) : undefined;
     const resources = new Map<string, readonly string[]>();
     for (const uri of subscribe ? resourceSubscriptions : []) {
@@ -458,7 +466,7 @@ class Registry {
     // Refuse the whole subscription instead of granting less, so that the error names all missing scopes.
     const scopes = new Set([...resources.values(), tasks?.scopes ?? []].flat());
     demandScopes([...scopes], context.caller, "The subscription");
-    const lists = listsIn(asked).filter((list) => listChanged && this[list].wasUsed);
+    const lists = listsIn(asked).filter((list) => listChanged && this.#groups.has(list));
     const changes = filterFor(lists, { resourceSubscriptions: [...resources.keys()] });
     await this.subscriptions.listen(asked, context, changes, tasks);
     return this.#results.complete({});

@@ -10,16 +10,23 @@ import type { AskOptions, Caller, Context, Request, Result } from "../core/handl
 import { defined, errorMessage } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import type { InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
+import type {
+  CallToolResult,
+  InputRequiredResult,
+  InputResponse,
+  Task as TaskFields,
+  TaskStatus,
+} from "../protocol/model/index.ts";
+import type { AnswerOf } from "../protocol/methods.ts";
 import type { Json } from "../protocol/revision.ts";
 import type { TaskSubscription } from "../protocol/subscribers.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
 import { PendingInputs } from "../tasks/pending-inputs.ts";
 import { answerTaskRequest, subscribeToTasks, taskOwner, type TaskStore, type WatchedTask } from "../tasks/store.ts";
-import type { RetryInput } from "./call-context.ts";
-import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
+import { InputRequired } from "./input-required.ts";
 import type { TaskLimits, TaskOptions } from "./options.ts";
 import type { ResultBuilder } from "./result-builder.ts";
+import type { RetryInput } from "./sealed-states.ts";
 
 /** Stops a tool that returns `inputRequired` again and again. */
 const MAX_INPUT_ROUNDS = 100;
@@ -33,7 +40,7 @@ export interface TaskCall {
   readonly context: Context;
   readonly retry: RetryInput;
   /** Runs the tool once. Failures of the tool are results; a thrown error is a protocol error. */
-  run(context: Context, retry: RetryInput, detach: () => void): Promise<Result | InputRequired>;
+  run(context: Context, retry: RetryInput, detach: () => void): Promise<CallToolResult | InputRequired>;
 }
 
 const SWEEP_MS = 1_000;
@@ -44,21 +51,19 @@ const SWEEP_MS = 1_000;
  */
 export class Tasks implements TaskStore {
   readonly #results: ResultBuilder;
-  readonly #inputs: InputRequiredCodec;
   readonly #limits: TaskLimits;
   readonly #places: FairLimit;
   readonly #tasks = new Map<string, Task>();
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(results: ResultBuilder, inputs: InputRequiredCodec, limits: TaskLimits) {
+  constructor(results: ResultBuilder, limits: TaskLimits) {
     this.#results = results;
-    this.#inputs = inputs;
     this.#limits = limits;
     this.#places = new FairLimit(limits.max ?? 1_000, limits.maxPerCaller ?? 100);
   }
 
   /** Returns a task or the tool's result, depending on what the tool and the caller support. */
-  async call(call: TaskCall): Promise<Result> {
+  async call(call: TaskCall): Promise<AnswerOf<"tools/call">> {
     const { context, options, name } = call;
     const isRequired = options.support === "required";
     if (!hasTasks(context.caller.capabilities)) {
@@ -69,7 +74,7 @@ export class Tasks implements TaskStore {
     if (isRequired && !this.#hasPlace(context.caller)) {
       throw McpError.of("rate_limited", "Too many tasks; try again after some have expired");
     }
-    return new Promise<Result>((resolve, reject) => this.#begin(call, resolve, reject));
+    return new Promise((resolve, reject) => this.#begin(call, resolve, reject));
   }
 
   /** Answers `tasks/*`. */
@@ -109,7 +114,7 @@ export class Tasks implements TaskStore {
     }
   }
 
-  #begin(call: TaskCall, resolve: (result: Result) => void, reject: (error: unknown) => void): void {
+  #begin(call: TaskCall, resolve: (answer: AnswerOf<"tools/call">) => void, reject: (error: unknown) => void): void {
     const { context, options, scopes } = call;
     const abort = forwardAbort(context.signal);
     let isDone = false;
@@ -144,13 +149,18 @@ export class Tasks implements TaskStore {
   }
 
   /** Runs the tool. If it needs input, a task asks for it and runs the tool again; a plain call must be retried. */
-  async #run(call: TaskCall, context: Context, detach: () => void, task?: () => Task | undefined): Promise<Result> {
+  async #run(
+    call: TaskCall,
+    context: Context,
+    detach: () => void,
+    task?: () => Task | undefined,
+  ): Promise<CallToolResult | InputRequiredResult> {
     let { retry } = call;
     for (let round = 1; round <= MAX_INPUT_ROUNDS; round += 1) {
       const value = await call.run(context, retry, detach);
       if (!(value instanceof InputRequired)) return value;
       const asking = task?.();
-      if (asking === undefined) return this.#inputs.encode(value, call.request, call.context, retry);
+      if (asking === undefined) return this.#results.inputs.encode(value, call.request, call.context, retry);
       retry = { answers: { ...retry.answers, ...(await askAll(asking, value, context)) }, state: value.state };
     }
     throw McpError.of("rate_limited", `Tool ${call.name} has asked for input ${MAX_INPUT_ROUNDS} times`);

@@ -12,7 +12,7 @@ import { REVISIONS } from "../protocol/revisions/index.ts";
 import { META } from "../protocol/model/base.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer, type Server } from "./server.ts";
-import { TrustedResult } from "./result-builder.ts";
+import { TrustedResult } from "./tool-result.ts";
 
 const info = { name: "test", version: "1" };
 const serverMeta = { [META.serverInfo]: info };

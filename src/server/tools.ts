@@ -3,33 +3,34 @@
 // protocol error.
 
 import { demandScopes } from "../protocol/caller.ts";
-import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import type { Context, Meta, Request } from "../core/handler.ts";
 import { kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, type HeaderParam, headerParams } from "../tools/header-params.ts";
-import type { Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
+import type {
+  CallToolResult,
+  Icon,
+  JsonSchema,
+  ListToolsResult,
+  Tool as ListedTool,
+  ToolAnnotations,
+} from "../protocol/model/index.ts";
+import type { AnswerOf, RequestOf } from "../protocol/methods.ts";
 import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
-import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
-import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
+import { CallContext, type ToolContext } from "./call-context.ts";
+import { InputRequired, NO_INPUT } from "./input-required.ts";
 import {
   alreadyRegistered,
   checkName,
   checkRegistration,
-  isVisible,
   readTaskOptions,
   type TaskOptions,
   type Visible,
 } from "./options.ts";
-import {
-  checkedToolResult,
-  errorResult,
-  OrderedMap,
-  toolResult,
-  TrustedResult,
-  type ResultBuilder,
-} from "./result-builder.ts";
+import { type Registered, Registrations } from "./registrations.ts";
+import type { ResultBuilder } from "./result-builder.ts";
 import type { CheckedHandler, ToolReturn } from "./returned-types.ts";
 import type { SchemaCheck } from "../tools/schema-kind.ts";
 import {
@@ -41,7 +42,9 @@ import {
   type SchemaOutput,
   toJsonSchema,
 } from "./schema.ts";
+import type { RetryInput } from "./sealed-states.ts";
 import type { Tasks } from "./tasks.ts";
+import { errorResult, toolResult } from "./tool-result.ts";
 
 /** Options of `server.tool()`. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {
@@ -194,10 +197,8 @@ export function defineTool<
   return definition;
 }
 
-interface Tool {
+interface Tool extends Registered {
   readonly name: string;
-  readonly scopes: readonly string[] | undefined;
-  readonly visible: Visible | undefined;
   /** Arguments that stateless clients repeat in HTTP headers; undefined if there are none. */
   readonly headerParams: readonly HeaderParam[] | undefined;
   readonly input: SchemaCheck | undefined;
@@ -209,41 +210,28 @@ interface Tool {
 
 interface Created {
   readonly tool: Tool;
-  readonly listItem: object;
+  readonly listItem: ListedTool;
 }
 
 const NO_ARGUMENTS: object = Object.freeze({});
 
 export class Tools {
-  readonly entries: OrderedMap<Tool>;
+  readonly entries: Registrations<Tool, ListedTool>;
   /** Whether there ever was a tool that can run as a task. */
   hasTaskTools = false;
   readonly #results: ResultBuilder;
-  readonly #inputs: InputRequiredCodec;
   readonly #loadTasks: () => Promise<Tasks>;
   /** By cursor, until the list changes. A cursor of a kept page is there before its own page is. */
-  readonly #pages = new Map<unknown, Result | undefined>([[undefined, undefined]]);
-  /** Whether there ever was a tool that not everybody sees. */
-  #hasHidden = false;
+  readonly #pages = new Map<unknown, ListToolsResult | undefined>([[undefined, undefined]]);
 
-  constructor(
-    results: ResultBuilder,
-    inputs: InputRequiredCodec,
-    loadTasks: () => Promise<Tasks>,
-    onChange: () => void,
-  ) {
+  constructor(results: ResultBuilder, loadTasks: () => Promise<Tasks>, onChange: () => void) {
     this.#results = results;
-    this.#inputs = inputs;
     this.#loadTasks = loadTasks;
-    this.entries = new OrderedMap(() => {
+    this.entries = new Registrations(() => {
       this.#pages.clear();
       this.#pages.set(undefined, undefined);
       onChange();
     });
-  }
-
-  get wasUsed(): boolean {
-    return this.entries.wasUsed;
   }
 
   add(name: string, options: ToolOptions, run: Tool["run"]): void {
@@ -288,24 +276,23 @@ export class Tools {
       output: outputCheck && createSchemaCheck(outputCheck, `${owner}: \`output\``),
       task: readTaskOptions(owner, options.task),
     };
-    const listed = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
+    const listed = isObjectSchema(inputSchema) ? inputSchema : { type: "object" as const, ...inputSchema };
     const fields = { name, title, description, icons, inputSchema: listed, outputSchema, annotations, _meta };
     return { tool, listItem: defined(fields) };
   }
 
   #set({ tool, listItem }: Created): void {
     this.hasTaskTools ||= tool.task !== undefined;
-    this.#hasHidden ||= tool.visible !== undefined;
     this.entries.set(tool.name, tool, listItem);
   }
 
-  list(request: Request, context: Context): Result {
-    const listed = this.#hasHidden ? this.#list(request, context) : this.#kept(request, context);
+  list(request: RequestOf<"tools/list">, context: Context): ListToolsResult {
+    const listed = this.entries.hasHidden ? this.#list(request, context) : this.#kept(request, context);
     return this.hasTaskTools && context.caller.style === "session" ? this.#withTaskSupport(listed) : listed;
   }
 
   /** A page is kept only for a cursor of ours: callers could invent others without end. */
-  #kept(request: Request, context: Context): Result {
+  #kept(request: RequestOf<"tools/list">, context: Context): ListToolsResult {
     const { cursor } = request.params;
     const known = this.#pages.get(cursor);
     if (known !== undefined) return known;
@@ -317,53 +304,59 @@ export class Tools {
     return page;
   }
 
-  #list(request: Request, context: Context): Result {
-    const all = this.entries.entries();
-    const seen = this.#hasHidden ? all.filter(({ value }) => isVisible(value.visible, context)) : all;
-    return this.#results.list(request, "tools", seen);
+  #list(request: RequestOf<"tools/list">, context: Context): ListToolsResult {
+    const { items: tools, nextCursor } = this.#results.page(request, this.entries.seenBy(context));
+    return this.#results.cacheable(defined({ tools, nextCursor }));
   }
 
-  async call(request: Request, context: Context): Promise<Result> {
-    const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
-    const tool = this.entries.get(name);
-    if (tool === undefined || !isVisible(tool.visible, context)) {
-      throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
-    }
+  async call(request: RequestOf<"tools/call">, context: Context): Promise<AnswerOf<"tools/call">> {
+    const { params } = request;
+    const { name } = params;
+    const tool = this.entries.find(name, context);
+    if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
     if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
-    const { headers } = context.caller;
-    if (tool.headerParams !== undefined && headers !== undefined && context.headersChecked !== true) {
-      checkHeaders(tool.headerParams, request, headers);
-    }
+    if (tool.headerParams !== undefined) checkHeaders(tool.headerParams, request, context);
     if (tool.task === undefined && context.task?.mode === "required") throw cannotBeTask(name);
-    const decoded = this.#inputs.decode(request, context);
     // Every call comes through here, and an await costs time even for a plain value, so only a promise is awaited.
-    const retry = decoded instanceof Promise ? await decoded : decoded;
+    const isFirst = params.requestState === undefined && params.inputResponses === undefined;
+    const retry = isFirst ? NO_INPUT : await this.#results.inputs.decode(request, context);
     try {
-      const pending = tool.input?.(given) ?? { value: given };
-      const checked = pending instanceof Promise ? await pending : pending;
-      if (checked.issues !== undefined) {
-        // In older revisions, invalid arguments are a protocol error.
-        const { revisionNamed } = await import("../protocol/revisions/index.ts");
-        if (revisionNamed(context.revision)?.argumentErrors === true) throw invalidArgumentsError(name, checked.issues);
-        return this.#results.complete(invalidArguments(name, checked.issues));
+      let args: unknown = params.arguments ?? NO_ARGUMENTS;
+      if (tool.input !== undefined) {
+        const pending = tool.input(args);
+        const checked = pending instanceof Promise ? await pending : pending;
+        if (checked.issues !== undefined) return await this.#refuse(name, checked.issues, context);
+        args = checked.value;
       }
       // A client without tasks gets a plain call, unless the tool always runs as a task.
-      const task = tool.task?.support === "required" || hasTasks(context.caller.capabilities) ? tool.task : undefined;
-      if (task !== undefined) return await this.#callTask(tool, task, checked.value, request, context, retry);
-      const value = await tool.run(checked.value, new CallContext(context, request, this.#results, retry));
-      if (value instanceof InputRequired) return await this.#inputs.encode(value, request, context, retry);
-      const result = this.#toResult(tool, value);
+      if (tool.task?.support === "required" || (tool.task !== undefined && hasTasks(context.caller.capabilities))) {
+        return await this.#callTask(tool, tool.task, args, request, context, retry);
+      }
+      const value = await tool.run(args, new CallContext(context, request, this.#results, retry));
+      if (value instanceof InputRequired) return await this.#results.inputs.encode(value, request, context, retry);
+      const result = toolResult(name, value, tool.output, this.#results.meta);
       return result instanceof Promise ? await result : result;
     } catch (error) {
-      return this.#results.complete(errorResult(this.#results.errors.describe(error, request, context)));
+      return this.#failed(error, request, context);
     }
+  }
+
+  #failed(error: unknown, request: Request, context: Context): CallToolResult {
+    return errorResult(this.#results.errors.describe(error, request, context), this.#results.meta);
+  }
+
+  /** In older revisions, invalid arguments are a protocol error. */
+  async #refuse(name: string, issues: readonly string[], context: Context): Promise<CallToolResult> {
+    const { revisionNamed } = await import("../protocol/revisions/index.ts");
+    if (revisionNamed(context.revision)?.argumentErrors === true) throw invalidArgumentsError(name, issues);
+    return this.#results.complete(invalidArguments(name, issues));
   }
 
   /** Adds the field `execution`, which session-style revisions have. It is empty for tools without tasks. */
-  #withTaskSupport(listed: Result): Result {
-    const tools = (listed["tools"] as readonly { readonly name: string }[]).map((tool) => {
-      const task = this.entries.get(tool.name)?.task;
-      const execution: ToolExecution = task === undefined ? {} : { taskSupport: task.support };
+  #withTaskSupport(listed: ListToolsResult): ListToolsResult {
+    const tools = listed.tools.map((tool) => {
+      const taskSupport = this.entries.get(tool.name)?.task?.support;
+      const execution: ToolExecution = taskSupport === undefined ? {} : { taskSupport };
       return { ...tool, execution };
     });
     return { ...listed, tools };
@@ -376,33 +369,26 @@ export class Tools {
     request: Request,
     context: Context,
     retry: RetryInput,
-  ): Promise<Result> {
-    const run = async (own: Context, input: RetryInput, detach: () => void): Promise<Result | InputRequired> => {
+  ): Promise<AnswerOf<"tools/call">> {
+    const { name, scopes, output } = tool;
+    const run = async (
+      own: Context,
+      input: RetryInput,
+      detach: () => void,
+    ): Promise<CallToolResult | InputRequired> => {
       try {
         const value = await tool.run(args, new CallContext(own, request, this.#results, input, detach));
-        return value instanceof InputRequired ? value : await this.#toResult(tool, value);
+        return value instanceof InputRequired ? value : await toolResult(name, value, output, this.#results.meta);
       } catch (error) {
-        return this.#results.complete(errorResult(this.#results.errors.describe(error, request, own)));
+        return this.#failed(error, request, own);
       }
     };
-    return (await this.#loadTasks()).call({
-      name: tool.name,
-      scopes: tool.scopes,
-      options,
-      request,
-      context,
-      retry,
-      run,
-    });
+    return (await this.#loadTasks()).call({ name, scopes, options, request, context, retry, run });
   }
+}
 
-  #toResult({ name, output }: Tool, value: unknown): Result | Promise<Result> {
-    if (value instanceof TrustedResult) return this.#results.trusted(value);
-    const complete = (fields: ReturnType<typeof toolResult>): Result => this.#results.complete(fields, fields._meta);
-    if (output === undefined) return complete(toolResult(name, value));
-    const result = checkedToolResult(name, value, output);
-    return result instanceof Promise ? result.then(complete) : complete(result);
-  }
+function isObjectSchema(schema: JsonSchema): schema is ListedTool["inputSchema"] {
+  return schema["type"] === "object";
 }
 
 function cannotBeTask(toolName: string): McpError {
@@ -413,9 +399,9 @@ function cannotBeTask(toolName: string): McpError {
 function checkHeaders(
   expected: readonly HeaderParam[],
   { params }: Request,
-  headers: NonNullable<Caller["headers"]>,
+  { caller: { headers }, headersChecked }: Context,
 ): void {
-  if (params._meta?.[META.revision] === undefined) return;
+  if (headers === undefined || headersChecked === true || params._meta?.[META.revision] === undefined) return;
   const mismatch = checkHeaderParams(expected, params["arguments"], headers);
   if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);
 }

@@ -2,7 +2,25 @@
 
 import { describe, expect, it } from "vitest";
 import { InvalidResult } from "./handler-errors.ts";
-import { checkedToolResult, toolResult } from "./result-builder.ts";
+import type { CallToolResult } from "../protocol/model/index.ts";
+import type { SchemaCheck } from "../tools/schema-kind.ts";
+import * as results from "./tool-result.ts";
+
+/** Without what every result has. */
+const fieldsOf = ({ resultType, _meta, ...fields }: CallToolResult): Partial<CallToolResult> => {
+  expect(resultType).toBe("complete");
+  return _meta !== undefined && Object.keys(_meta).length > 0 ? { ...fields, _meta } : fields;
+};
+const toolResult = (tool: string, value: unknown): Partial<CallToolResult> =>
+  fieldsOf(results.toolResult(tool, value, undefined, {}) as CallToolResult);
+const checkedToolResult = async (
+  tool: string,
+  value: unknown,
+  check: SchemaCheck,
+): Promise<Partial<CallToolResult>> => {
+  const result = results.toolResult(tool, value, check, {});
+  return fieldsOf(await result);
+};
 
 /** The message of the error for a result that cannot be sent. */
 const problemOf = async (make: () => unknown): Promise<string> => {
@@ -209,7 +227,9 @@ describe("the return value of a tool with an output schema", () => {
     expect(await checkedToolResult("t", whole, pass)).toEqual({ ...whole, isError: false });
     expect(await problemOf(() => checkedToolResult("t", whole, fail))).toContain("does not fit its schema");
     const linked = { ...whole, content: [{ type: "resource_link", uri: "x:y" }] };
-    expect((await checkedToolResult("t", linked, pass)).content).toEqual([{ ...linked.content[0], name: "x:y" }]);
+    expect(await checkedToolResult("t", linked, pass)).toMatchObject({
+      content: [{ ...linked.content[0], name: "x:y" }],
+    });
   });
 
   it("may be converted by the check into something that can be sent", async () => {
@@ -218,9 +238,9 @@ describe("the return value of a tool with an output schema", () => {
     expect(result).toMatchObject({ structuredContent: [["a", 1]], isError: false });
   });
 
-  it("may be an error, whatever the schema", () => {
+  it("may be an error, whatever the schema", async () => {
     for (const check of [pass, fail]) {
-      expect(() => checkedToolResult("t", new RangeError("no"), check)).toThrow(new RangeError("no"));
+      await expect(checkedToolResult("t", new RangeError("no"), check)).rejects.toThrow(new RangeError("no"));
     }
   });
 
