@@ -55,10 +55,13 @@ export function overHttp(load: HttpLoad): (program: string, ...args: readonly st
 }
 
 /** Starts a program of bench/programs and calls it over stdio. */
-export function overStdio(inFlight: number): (program: string, ...args: readonly string[]) => Start {
+export function overStdio(
+  inFlight: number,
+  env?: NodeJS.ProcessEnv,
+): (program: string, ...args: readonly string[]) => Start {
   return (program, ...args) =>
     async () => {
-      const server = MeasuredServer.startStdio(program, args);
+      const server = MeasuredServer.startStdio(program, args, env);
       const caller = new LineCaller(server.child);
       await caller.initialize();
       return { server, makeCalls: (count) => caller.makeCalls(count, inFlight) };

@@ -31,9 +31,9 @@ export class MeasuredServer {
     return new MeasuredServer(child, url);
   }
 
-  /** Starts a program over stdio. */
-  static startStdio(program: string, args: readonly string[] = []): MeasuredServer {
-    return new MeasuredServer(forkMeasured(program, args, "pipe"), program);
+  /** Starts a program over stdio. `env` is added to the environment. */
+  static startStdio(program: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): MeasuredServer {
+    return new MeasuredServer(forkMeasured(program, args, "pipe", env), program);
   }
 
   async cost(): Promise<Cost> {
@@ -55,10 +55,16 @@ export class MeasuredServer {
 }
 
 /** Without the TypeScript loader of this process: the child is measured as it would run by itself. */
-function forkMeasured(program: string, args: readonly string[], streams: "ignore" | "pipe"): ChildProcess {
+function forkMeasured(
+  program: string,
+  args: readonly string[],
+  streams: "ignore" | "pipe",
+  env: NodeJS.ProcessEnv = {},
+): ChildProcess {
   return fork(programPath(program), args, {
     execArgv: ["--no-warnings", "--import", new URL("programs/report-cost.js", import.meta.url).href],
     stdio: [streams, streams, "inherit", "ipc"],
+    env: { ...process.env, ...env },
   });
 }
 

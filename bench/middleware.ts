@@ -48,7 +48,7 @@ const OWN_WORK = "Own work";
 const FIRST_CALLS = 10_000;
 /** So many that the collections of garbage that a middleware causes are in each slice. */
 const SLICE = 2_000;
-const ROUNDS = 60;
+const ROUNDS = 50;
 
 const server = createServer({ name: "bench", version: "1.0.0" }).tool(
   "echo",

@@ -12,6 +12,7 @@ import { peersWith, type Beside, type Measurement, type Start } from "./measurem
 import { PEERS_FOLDER } from "./peers.ts";
 
 const ROUNDS = 10;
+const CONFIG = "catenary.json";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** Milliseconds of a Node process that runs the code. */
@@ -61,7 +62,9 @@ const http = overHttp({ style: "session" });
 const stdio = overStdio(1);
 const upstream = [process.execPath, programPath("catenary-stdio.js")];
 
-function startRows(config: string): readonly StartRow[] {
+/** The folder has the config of `catenary serve`, and gets what it remembers. */
+function startRows(folder: string): readonly StartRow[] {
+  const serving = overStdio(1, { CATENARY_CACHE: folder, XDG_STATE_HOME: folder });
   return [
     {
       name: "First answer over HTTP",
@@ -81,7 +84,7 @@ function startRows(config: string): readonly StartRow[] {
       name: "First answer of `catenary serve` with one upstream",
       // The upstream has to start in both.
       baseline: stdio("bare-relay.js", ...upstream),
-      ours: stdio("../../dist/cli/main.js", "serve", config, "--stdio"),
+      ours: serving("../../dist/cli/main.js", "serve", join(folder, CONFIG), "--stdio"),
       bound: { extra: 150 },
     },
   ];
@@ -90,19 +93,18 @@ function startRows(config: string): readonly StartRow[] {
 export const measureFirstAnswer: Measurement = async ({ onProgress, peers, divisor }) => {
   const rounds = ROUNDS / divisor;
   const folder = mkdtempSync(join(tmpdir(), "catenary-bench-"));
-  const config = join(folder, "catenary.json");
   const [command, ...args] = upstream;
-  writeFileSync(config, JSON.stringify({ mcpServers: { echo: { command, args } } }));
+  writeFileSync(join(folder, CONFIG), JSON.stringify({ mcpServers: { echo: { command, args } } }));
   const figures: Figure[] = [];
   try {
-    for (const { name, baseline, ours, beside, bound } of startRows(config)) {
+    for (const { name, baseline, ours, beside, bound } of startRows(folder)) {
       onProgress(`${name}: ${rounds} starts of each`);
       const starts = Object.entries({ [BASELINE]: baseline, [OURS]: ours, ...beside?.(peers) });
       const subjects = Object.fromEntries(starts.map(([who, start]) => [who, () => answerFirst(start)]));
       figures.push(createFigure("start", name, "ms", await takeTurns(subjects, rounds), bound));
     }
   } finally {
-    rmSync(folder, { recursive: true });
+    rmSync(folder, { recursive: true, force: true });
   }
   return figures;
 };
