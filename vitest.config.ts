@@ -35,7 +35,7 @@ export const ISOLATED = [
   "src/http/client/connection-pool.test.ts",
   "src/http/client/node-requester.test.ts",
   "src/http/server/node-request-body.test.ts",
-  "src/http/server/reply.shared-timer.test.ts",
+  "src/http/server/shared-timer.test.ts",
   "src/live/js/main-thread.test.ts",
   "src/live/smalltalk/amber-guest.test.ts",
   "src/server/task-limits.test.ts",

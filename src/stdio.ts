@@ -21,7 +21,7 @@ export type {
   BatchItem,
   Inbound,
   QuietCancel,
-  ReplyOptions,
+  Receive,
   SendOptions,
   Transport,
   TransportSource,

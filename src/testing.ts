@@ -7,11 +7,12 @@ import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { CallerIdentity, EnvOf, Handler } from "./core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
-import { isBatch, type Message } from "./jsonrpc/message.ts";
+import type { Message } from "./jsonrpc/message.ts";
 import { defined, isObject, type Optional } from "./core/values.ts";
 import { freezeMessages } from "./protocol/compose.ts";
 import { NEWEST, REVISIONS } from "./protocol/revisions/index.ts";
 import { memoryPair } from "./transport/memory.ts";
+import { tapTransport } from "./transport/tap.ts";
 import type { Inbound, Transport } from "./transport/transport.ts";
 
 export { memoryPair };
@@ -46,34 +47,12 @@ export function recordTransport(transport: Transport): RecordedTransport {
   const sent: Message[] = [];
   const received: Message[] = [];
   const messages: RecordedMessage[] = [];
-  const record = (from: RecordedMessage["from"], message: Message | readonly Message[]): void => {
-    for (const one of isBatch(message) ? message : [message]) {
-      (from === "client" ? sent : received).push(one);
-      messages.push({ from, message: one });
-    }
+  const record = (from: RecordedMessage["from"], message: Message): void => {
+    (from === "client" ? sent : received).push(message);
+    messages.push({ from, message });
   };
-  return {
-    sent,
-    received,
-    messages,
-    start: (receive) =>
-      transport.start((inbound: Inbound) => {
-        if (inbound.message !== undefined) record("server", inbound.message);
-        for (const item of inbound.batch ?? []) if ("message" in item) record("server", item.message);
-        receive({
-          ...inbound,
-          reply: (message, options) => {
-            record("client", message);
-            return inbound.reply(message, options);
-          },
-        });
-      }),
-    send: (message, options) => {
-      record("client", message);
-      return transport.send(message, options);
-    },
-    close: (budgetMs) => transport.close(budgetMs),
-  };
+  const tapped = tapTransport(transport, ({ sender, message }) => record(sender, message), "client");
+  return { sent, received, messages, ...tapped };
 }
 
 /** Options of `connectInMemory()`. */
@@ -112,9 +91,10 @@ freezeMessages((value) => (inMemory?.getStore() === true ? deepFreeze(value) : v
 function serverTransport(transport: Transport, caller: CallerIdentity | undefined): Transport {
   return {
     start: (receive) =>
-      transport.start((inbound) => {
-        const received = caller === undefined ? inbound : { ...inbound, caller };
-        return inMemory === undefined ? receive(received) : inMemory.run(true, receive, received);
+      transport.start((inbound, carrier) => {
+        const isMessage = inbound.kind === "message" || inbound.kind === "batch";
+        const received: Inbound = isMessage && caller !== undefined ? { ...inbound, caller } : inbound;
+        return inMemory === undefined ? receive(received, carrier) : inMemory.run(true, receive, received, carrier);
       }),
     send: (message, options) => transport.send(message, options),
     close: (budgetMs) => transport.close(budgetMs),

@@ -24,7 +24,7 @@ export type {
   BatchItem,
   Inbound,
   QuietCancel,
-  ReplyOptions,
+  Receive,
   SendOptions,
   Transport,
   TransportSource,

@@ -1,7 +1,7 @@
 // Places that several principals take: no principal gets all of them, and freed places can be taken again.
 
 import { describe, expect, it } from "vitest";
-import { FairLimit, shareOfOne } from "./budgets.ts";
+import { FairLimit, shareOfOne } from "./fair-limit.ts";
 
 describe("a fair limit", () => {
   it("gives three quarters to one principal, and at least one place", () => {

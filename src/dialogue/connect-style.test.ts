@@ -1,6 +1,7 @@
 // Connecting with a preferred style: which request is sent first, which second, and whether requests of the server can
 // be attributed to calls.
 
+import { messageOf } from "../../test/support/dialogue/seen-inbound.ts";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Context } from "../core/handler.ts";
 import { isRequest, type Message } from "../jsonrpc/message.ts";
@@ -49,7 +50,8 @@ async function connectTo(
     const [ours, theirs] = memoryPair();
     const answers = runs[Math.min(run, runs.length - 1)] ?? {};
     run += 1;
-    void theirs.start(({ message }) => {
+    void theirs.start((inbound) => {
+      const message = messageOf(inbound);
       if (message === undefined || !isRequest(message)) return;
       const { id, method } = message;
       asked.push(method);

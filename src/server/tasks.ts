@@ -5,7 +5,7 @@
 import { Buffer } from "node:buffer";
 import { demandScopes, permits } from "../protocol/caller.ts";
 import { type ForwardedAbort, forwardAbort, unref } from "../core/async.ts";
-import { FairLimit } from "../core/budgets.ts";
+import { FairLimit } from "../core/fair-limit.ts";
 import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";

@@ -172,14 +172,14 @@ describe("an input request whose connection is lost", () => {
         answers.push(resolve);
         signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
       });
-    const first = new AbortController();
-    const wait = (gone: AbortSignal): Promise<Loose> =>
-      waitForTask(watch, questions, { handler: server.handler, context, tool: "job", gone, ask });
-    const one = wait(first.signal);
+    const first = { isGone: false };
+    const wait = (carrier: { isGone: boolean }): Promise<Loose> =>
+      waitForTask(watch, questions, { handler: server.handler, context, tool: "job", carrier, ask });
+    const one = wait(first);
     server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
     await eventually(() => expect(signals).toHaveLength(1));
-    const two = wait(new AbortController().signal);
-    first.abort();
+    const two = wait({ isGone: false });
+    first.isGone = true;
     watch.wake();
     await eventually(() => expect(signals).toHaveLength(2));
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);

@@ -20,8 +20,8 @@ export interface TaskWaiter {
   readonly tool: unknown;
   /** Skips the first poll if the poll interval has not passed. Only for callers that are allowed to see the task. */
   readonly respectsPollInterval?: boolean;
-  /** Aborted when requests to the client can no longer be sent through this request. */
-  readonly gone?: AbortSignal;
+  /** Requests to the client cannot be sent through this request when it is gone. */
+  readonly carrier?: { readonly isGone: boolean };
   readonly ask: (request: Request, options: AskOptions) => Promise<Result>;
 }
 
@@ -42,7 +42,7 @@ export class TaskInputRequests {
   /** Sends the input requests that have not been sent yet. */
   send(watch: TaskWatch, waiter: TaskWaiter, onFailure: (failure: InputFailure) => void): void {
     // Another waiter may still be able to send.
-    if (waiter.gone?.aborted === true) return;
+    if (waiter.carrier?.isGone === true) return;
     const open = watch.state["inputRequests"];
     for (const [key, request] of Object.entries(isObject(open) ? open : {})) {
       if (this.#isNew(key)) void this.#send(key, request, watch, waiter, onFailure);
@@ -60,7 +60,7 @@ export class TaskInputRequests {
   #isNew(key: string): boolean {
     const sent = this.#sent.get(key);
     if (sent === undefined) return !this.#answered.has(key);
-    if (sent.waiter.gone?.aborted !== true) return false;
+    if (sent.waiter.carrier?.isGone !== true) return false;
     sent.stop.abort(new Error("The request is sent again"));
     return true;
   }

@@ -2,23 +2,19 @@
 // stdout ("noise") is counted and kept for diagnosis. The end of the connection is reported once, with the reason,
 // after the output has been read. Starting and ending the process is in process/.
 
-import { randomBytes } from "node:crypto";
-import { constants } from "node:fs";
-import { access, readFile, realpath } from "node:fs/promises";
-import { basename, delimiter, join, resolve } from "node:path";
 import { callListener } from "../core/listeners.ts";
 import { within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { packageFile } from "../core/files.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
 import { defined, errorMessage, lastLines, type Optional } from "../core/values.ts";
 import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
-import { inheritedEnvironment, type InheritEnv } from "../process/program.ts";
-import { BACKLOG_BYTES, LineInput, LineWriter, refuse } from "./stdio.ts";
+import { withoutNpm } from "../process/npx.ts";
+import { LineInput } from "./line-input.ts";
+import { BACKLOG_BYTES, LineWriter, refuse } from "./line-writer.ts";
 import { startFailure } from "./start-failure.ts";
-import type { Inbound, Transport } from "./transport.ts";
+import type { Receive, Transport } from "./transport.ts";
 
 /** Options of `childTransport()`. */
 export interface ChildTransportOptions extends ChildOptions {
@@ -78,11 +74,10 @@ class PipedChildProcess implements ChildTransport {
   child: Child | undefined;
   readonly #options: ChildTransportOptions;
   readonly #limits: Limits;
-  readonly #gone = new AbortController();
   #writer: LineWriter | undefined;
   #lines: LineInput | undefined;
   #starting: Promise<Child> | undefined;
-  #receive: ((inbound: Inbound) => void) | undefined;
+  #receive: Receive | undefined;
   #closed = false;
   #closeReason = "";
   /** Whether the server has ever sent a message. */
@@ -97,7 +92,7 @@ class PipedChildProcess implements ChildTransport {
     this.#limits = { ...DEFAULT_LIMITS, ...defined(options.limits ?? {}) };
   }
 
-  async start(receive: (inbound: Inbound) => void): Promise<void> {
+  async start(receive: Receive): Promise<void> {
     if (this.#starting !== undefined) throw new ConnectionError("protocol", "this transport was already started");
     if (this.#closed) throw new ConnectionError("closed", "this transport is closed");
     this.#receive = receive;
@@ -164,21 +159,20 @@ class PipedChildProcess implements ChildTransport {
       return;
     }
     const decoded = decode(text, this.#limits);
-    const reply = { gone: this.#gone.signal, reply: this.send };
     if (decoded.kind !== "fault") {
       this.#hasSentMessage = true;
       this.#noiseInARow = 0;
     }
     if (decoded.kind === "message") {
-      this.#receive?.({ kind: "message", message: decoded.message, ...reply });
+      this.#receive?.(decoded);
     } else if (decoded.kind === "batch") {
-      const batch = decoded.items.filter((item) => "message" in item);
+      const items = decoded.items.filter((item) => "message" in item);
       for (const item of decoded.items) {
         if (!("fault" in item)) continue;
         if (!item.answerable) this.#failCall(item.fault);
         this.#onNoise(text);
       }
-      if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...reply });
+      if (items.length > 0) this.#receive?.({ kind: "batch", items });
     } else {
       // Without `jsonrpc`, this is a log line in JSON and not a response, even if it has fields such as `id`.
       // With neither a result nor an error, and nothing of a request, it is an empty response.
@@ -190,7 +184,7 @@ class PipedChildProcess implements ChildTransport {
 
   /** Fails the pending call to which an invalid response belongs, so that it does not wait until its timeout. */
   #failCall(fault: ErrorMessage): void {
-    this.#receive?.({ kind: "fault", fault, gone: this.#gone.signal, reply: this.send });
+    this.#receive?.({ kind: "fault", fault });
   }
 
   #onNoise(text: string): void {
@@ -245,9 +239,7 @@ class PipedChildProcess implements ChildTransport {
     const diagnostics = reason !== "" && stderr.trim() === reason ? "" : describeStderr(stderr);
     const error = new ConnectionError(this.#isNoisy ? "protocol" : "closed", message, { diagnostics });
     this.#writer?.fail(error);
-    this.#gone.abort(error);
-    const cause = this.#closed ? {} : { error };
-    this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: this.send, ...cause });
+    this.#receive?.({ kind: "end", ...(!this.#closed && { error }) });
   }
 
   #describeExit({ code, signal }: Exit): string {
@@ -261,65 +253,4 @@ class PipedChildProcess implements ChildTransport {
 function describeStderr(stderr: string): string {
   const lines = lastLines(stderr, MAX_STDERR_LENGTH);
   return lines === "" ? "; it wrote nothing on stderr" : `; the end of its stderr:\n${lines}`;
-}
-
-// Starts servers by `npx` without keeping npm in memory: under npx, two more processes (npm and a shell) wait for the
-// server to end, and npm alone takes more memory than most servers. The work is done by npx.sh. Everything that is not
-// plainly the npx of npm is started as it is.
-
-interface Program {
-  readonly command: string;
-  readonly args?: readonly string[] | undefined;
-  readonly cwd?: string | undefined;
-  /** Added to the environment that it inherits. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  readonly inheritEnv?: InheritEnv | undefined;
-}
-
-/** The first version of npm whose npx is `npm exec`. */
-const MIN_NPM = 7;
-
-/** The command and the arguments to start instead of these. */
-export async function withoutNpm({ command, args = [], cwd = ".", env, inheritEnv }: Program): Promise<{
-  readonly command: string;
-  readonly args: readonly string[];
-}> {
-  const unchanged = { command, args };
-  if (basename(command) !== "npx" || process.platform === "win32") return unchanged;
-  // With --call, npm runs a shell command and not a program.
-  if (args.some((word) => /^(?:-c|--call)(?:=|$)/.test(word))) return unchanged;
-  const all = { ...(inheritEnv === undefined ? process.env : inheritedEnvironment(inheritEnv)), ...env };
-  // The user has a shell of their own for npm.
-  if (Object.keys(all).some((name) => name.toLowerCase() === "npm_config_script_shell")) return unchanged;
-  const isKnown = await isNpxOfNpm(command, cwd, all["PATH"] ?? "");
-  if (!isKnown) return unchanged;
-  const mark = `found-${randomBytes(16).toString("hex")}`;
-  return { command: "/bin/sh", args: [packageFile("src/process/npx.sh"), mark, command, ...args] };
-}
-
-async function isNpxOfNpm(command: string, cwd: string, path: string): Promise<boolean> {
-  const folders = command.includes("/") ? [cwd] : path.split(delimiter).map((folder) => resolve(cwd, folder));
-  for (const folder of folders) {
-    const file = resolve(folder, command);
-    const isExecutable = await access(file, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isExecutable) return isNpmFile(file);
-  }
-  return false;
-}
-
-async function isNpmFile(file: string): Promise<boolean> {
-  try {
-    const real = await realpath(file);
-    if (basename(real) !== "npx-cli.js") return false;
-    const { name, version } = JSON.parse(await readFile(join(real, "../../package.json"), "utf8")) as {
-      readonly name?: unknown;
-      readonly version?: unknown;
-    };
-    return name === "npm" && Number.parseInt(String(version), 10) >= MIN_NPM;
-  } catch {
-    return false;
-  }
 }

@@ -11,26 +11,23 @@ import type { Inbound } from "./transport.ts";
  *
  * @example
  * socket.on("message", (data) => {
- *   const inbound = decodeInbound(String(data), gone.signal, send);
+ *   const inbound = decodeInbound(String(data));
  *   if (inbound !== undefined) receive(inbound);
  * });
  */
-export function decodeInbound(
-  text: string,
-  gone: AbortSignal,
-  reply: Inbound["reply"],
-  limits: Limits = DEFAULT_LIMITS,
-): Inbound | undefined {
+export function decodeInbound(text: string, limits: Limits = DEFAULT_LIMITS): Inbound | undefined {
   const decoded = decode(text, limits);
-  if (decoded.kind === "message") return { kind: "message", message: decoded.message, gone, reply };
-  const isOfUse = ({ answerable, fault }: Fault): boolean => answerable || fault.id !== null;
+  if (decoded.kind === "message") return decoded;
   if (decoded.kind === "fault") {
-    const { fault } = decoded;
+    if (!isOfUse(decoded)) return undefined;
     // With neither a result nor an error, and nothing of a request, it may be an empty response.
-    const isEmpty = fault.id !== null && !/"(?:method|params)"/.test(text);
-    const answerable = decoded.answerable && isEmpty ? undefined : decoded.answerable;
-    return isOfUse(decoded) ? { kind: "fault", fault, answerable, gone, reply } : undefined;
+    const isEmpty = decoded.fault.id !== null && !/"(?:method|params)"/.test(text);
+    return decoded.answerable && isEmpty ? { kind: "fault", fault: decoded.fault } : decoded;
   }
-  const batch = decoded.items.filter((item) => !("fault" in item) || isOfUse(item));
-  return batch.length === 0 ? undefined : { kind: "batch", batch, gone, reply };
+  const items = decoded.items.filter((item) => !("fault" in item) || isOfUse(item));
+  return items.length === 0 ? undefined : { kind: "batch", items };
+}
+
+function isOfUse({ answerable, fault }: Fault): boolean {
+  return answerable || fault.id !== null;
 }

@@ -12,26 +12,25 @@ import { NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { createServer } from "../server/server.ts";
 import { decodeInbound } from "./decode-inbound.ts";
 import { stdioTransport } from "./stdio.ts";
-import type { Inbound, Transport } from "./transport.ts";
+import type { Receive, Transport } from "./transport.ts";
 
 /** A transport whose other side is a function: it gets each message and returns the texts to send back. */
 function scripted(answer: (message: Message) => readonly string[]): Transport & { readonly sent: Message[] } {
-  const gone = new AbortController();
   const sent: Message[] = [];
-  let receive: (inbound: Inbound) => void = () => undefined;
+  let receive: Receive = () => undefined;
   const send = async (message: Message | readonly Message[]): Promise<void> => {
     sent.push(message as Message);
     for (const text of answer(message as Message)) queueMicrotask(() => take(text));
   };
   const take = (text: string): void => {
-    const inbound = decodeInbound(text, gone.signal, send);
+    const inbound = decodeInbound(text);
     if (inbound !== undefined) receive(inbound);
   };
   return {
     sent,
     start: async (taking) => void (receive = taking),
     send,
-    close: async () => gone.abort(),
+    close: async () => undefined,
   };
 }
 
@@ -95,19 +94,23 @@ describe("a malformed response of a server", () => {
 
 describe("a transport that passes on what it has not checked", () => {
   const send = async (): Promise<void> => undefined;
-  const gone = new AbortController().signal;
 
   /** Answers a ping with these fields, after what `first` does. */
-  async function ping(fields: object, first: (receive: (inbound: Inbound) => void) => void): Promise<void> {
-    let receive: (inbound: Inbound) => void = () => undefined;
+  async function ping(
+    fields: object,
+    first: (receive: Receive) => void,
+    respond: () => Promise<void> = send,
+  ): Promise<void> {
+    let receive: Receive = () => undefined;
     const transport: Transport = {
       start: async (taking) => void (receive = taking),
-      send: async (message) => {
-        if (!isRequest(message as Message)) return;
+      send: (message) => {
+        if (!isRequest(message as Message)) return respond();
         const { id, method } = message as { id: number; method: string };
         if (method !== "initialize") first(receive);
         const answer = method === "initialize" ? JSON.parse(initialized(message as Message)) : { id, ...fields };
-        receive({ kind: "message", message: answer as Message, gone, reply: send });
+        receive({ kind: "message", message: answer as Message });
+        return send();
       },
       close: send,
     };
@@ -142,19 +145,23 @@ describe("a transport that passes on what it has not checked", () => {
       const reply = (): never => {
         throw new Error("closed");
       };
-      await ping({ result: {} }, (receive) => {
-        for (const method of ["ping", "roots/list"]) {
-          receive({ kind: "message", message: { jsonrpc: "2.0", id: method, method, params: {} }, gone, reply });
-        }
-      });
-      let receive: (inbound: Inbound) => void = () => undefined;
+      await ping(
+        { result: {} },
+        (receive) => {
+          for (const method of ["ping", "roots/list"]) {
+            receive({ kind: "message", message: { jsonrpc: "2.0", id: method, method, params: {} } });
+          }
+        },
+        reply,
+      );
+      let receive: Receive = () => undefined;
       const start: Transport["start"] = async (taking) => void (receive = taking);
       const served = await serveTransport(createServer({ name: "s", version: "1" }), {
         start,
         send: reply,
         close: send,
       });
-      receive({ kind: "message", message: { jsonrpc: "2.0", id: 1, method: "ping", params: {} }, gone, reply });
+      receive({ kind: "message", message: { jsonrpc: "2.0", id: 1, method: "ping", params: {} } });
       await served.close();
       await new Promise((resolve) => setImmediate(resolve));
     } finally {

@@ -3,16 +3,16 @@
 
 import { ConnectionError } from "../core/errors.ts";
 import { isBatch, type Message } from "../jsonrpc/message.ts";
-import type { Inbound, Transport } from "./transport.ts";
+import type { Receive, Transport } from "./transport.ts";
 
 class MemoryTransport implements Transport {
   peer: MemoryTransport | undefined;
-  readonly #gone = new AbortController();
+  #closed = false;
   readonly #unread: (Message | readonly Message[])[] = [];
-  #receive: ((inbound: Inbound) => void) | undefined;
+  #receive: Receive | undefined;
   #ended = false;
 
-  async start(receive: (inbound: Inbound) => void): Promise<void> {
+  async start(receive: Receive): Promise<void> {
     this.#receive = receive;
     for (const message of this.#unread.splice(0)) this.#deliver(message);
     if (this.#ended) this.#deliverEnd();
@@ -20,7 +20,7 @@ class MemoryTransport implements Transport {
 
   async send(message: Message | readonly Message[]): Promise<void> {
     const { peer } = this;
-    if (peer === undefined || peer.#ended || this.#gone.signal.aborted) {
+    if (peer === undefined || peer.#ended || this.#closed) {
       throw new ConnectionError("closed", "The in-memory connection is closed");
     }
     queueMicrotask(() => peer.#deliver(message));
@@ -28,8 +28,8 @@ class MemoryTransport implements Transport {
 
   async close(): Promise<void> {
     const { peer } = this;
-    if (this.#gone.signal.aborted) return;
-    this.#gone.abort();
+    if (this.#closed) return;
+    this.#closed = true;
     queueMicrotask(() => {
       if (peer !== undefined) peer.#end();
       this.#end();
@@ -41,22 +41,19 @@ class MemoryTransport implements Transport {
       this.#unread.push(message);
       return;
     }
-    const reply: Inbound["reply"] = (response) => this.send(response);
-    const gone = this.#gone.signal;
-    if (isBatch(message))
-      this.#receive({ kind: "batch", batch: message.map((item) => ({ message: item })), gone, reply });
-    else this.#receive({ kind: "message", message, gone, reply });
+    if (isBatch(message)) this.#receive({ kind: "batch", items: message.map((item) => ({ message: item })) });
+    else this.#receive({ kind: "message", message });
   }
 
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#gone.abort();
+    this.#closed = true;
     this.#deliverEnd();
   }
 
   #deliverEnd(): void {
-    this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: (response) => this.send(response) });
+    this.#receive?.({ kind: "end" });
   }
 }
 

@@ -9,14 +9,15 @@ import { afterEach, describe, expect, it } from "vitest";
 import { compiledImport } from "../../test/support/programs.ts";
 import type { Message } from "../jsonrpc/message.ts";
 import { stdioTransport, type StdioOptions } from "./stdio.ts";
-import type { Inbound, Transport } from "./transport.ts";
+import { messageOf, type SeenInbound } from "../../test/support/dialogue/seen-inbound.ts";
+import type { Transport } from "./transport.ts";
 
 const ping = (id: number): Message => ({ jsonrpc: "2.0", id, method: "ping" });
 
 interface Stage {
   readonly input: PassThrough;
   readonly output: PassThrough;
-  readonly got: Inbound[];
+  readonly got: SeenInbound[];
   readonly transport: Transport;
   said(): string;
 }
@@ -25,7 +26,7 @@ interface Stage {
 async function stage(options: StdioOptions = {}): Promise<Stage> {
   const input = new PassThrough();
   const output = new PassThrough();
-  const got: Inbound[] = [];
+  const got: SeenInbound[] = [];
   let said = "";
   output.on("data", (chunk: Buffer) => {
     said += chunk.toString();
@@ -33,9 +34,9 @@ async function stage(options: StdioOptions = {}): Promise<Stage> {
   const transport = stdioTransport({ input, output, ...options });
   await transport.start((inbound) => {
     got.push(inbound);
-    const message = inbound.message;
+    const message = messageOf(inbound);
     if (message !== undefined && "method" in message && "id" in message)
-      void inbound.reply({ jsonrpc: "2.0", id: message.id, result: { method: message.method } });
+      void transport.send({ jsonrpc: "2.0", id: message.id, result: { method: message.method } });
   });
   return { input, output, got, transport, said: () => said };
 }
@@ -90,7 +91,7 @@ describe("stdioTransport", () => {
     input.write('[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2}]\n');
     await ended(input);
     expect(got[0]?.kind).toBe("batch");
-    expect(got[0]?.batch).toMatchObject([
+    expect(got[0]?.items).toMatchObject([
       { message: { method: "a" } },
       { fault: { id: 2, error: { code: -32600, data: "Missing required field: method" } } },
     ]);
@@ -104,20 +105,18 @@ describe("stdioTransport", () => {
     input.write('{"jsonrpc":"2.0","id":1,"method":"last"}');
     await ended(input);
     expect(got.map((one) => one.kind)).toEqual(["message", "end"]);
-    expect(got[1]?.gone.aborted).toBe(false);
     expect(said()).toContain('"method":"last"');
   });
 
   it("reports the end once when its output fails, and aborts running calls", async () => {
-    const { input, output, got } = await stage();
+    const { input, output, got, transport } = await stage();
     input.write('{"jsonrpc":"2.0","method":"note"}\n');
     await new Promise(setImmediate);
     output.destroy(new Error("gone"));
     await closed(output);
     expect(got.map((one) => one.kind)).toEqual(["message", "end"]);
-    expect(got[0]?.gone.aborted).toBe(true);
     expect(got[1]?.error).toMatchObject({ kind: "closed" });
-    await expect(got[0]?.reply(ping(1))).rejects.toMatchObject({ kind: "closed" });
+    await expect(transport.send(ping(1))).rejects.toMatchObject({ kind: "closed" });
     await ended(input);
     expect(got).toHaveLength(2);
   });
@@ -200,7 +199,7 @@ describe("stdio on the process's own streams", () => {
     const server = run(`
       await transport.start((inbound) => {
         if (inbound.kind !== "end") return;
-        console.error(inbound.error?.kind, inbound.gone.aborted);
+        console.error(inbound.error?.kind);
         void transport.close();
       });
       const params = { text: "x".repeat(100_000) };
@@ -211,7 +210,7 @@ describe("stdio on the process's own streams", () => {
     await once(server.stdout, "data");
     server.stdout.destroy();
     const exit = once(server, "exit");
-    expect((await text(server.stderr)).trim().split("\n").toSorted()).toEqual(["closed", "closed true"]);
+    expect((await text(server.stderr)).trim().split("\n").toSorted()).toEqual(["closed", "closed"]);
     expect(await exit).toEqual([0, null]);
   });
 

@@ -1,16 +1,16 @@
-// The interface of duplex transports. A transport carries messages and does not interpret them. Each inbound message
-// has its own `reply` (to the pipe, or as the response of its POST), so that the code that answers need not know the
-// transport.
+// The interface of duplex transports. A transport carries messages and does not interpret them. What it receives is an
+// `Inbound`, one of a few kinds of events; what answers an event goes back by `send`, or by the carrier that came with it.
 
 import type { CallerIdentity } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { isObject } from "../core/values.ts";
 import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
+import type { Carrier } from "./carrier.ts";
 
 /** A duplex connection that carries messages. */
 export interface Transport {
-  /** Starts reading. `receive` is called once for each inbound item, never concurrently. */
-  start(receive: (inbound: Inbound) => void): Promise<void>;
+  /** Starts reading. `receive` is called once for each inbound event, never concurrently. */
+  start(receive: Receive): Promise<void>;
   /** Resolves when the transport accepts more; rejects with a ConnectionError if the message cannot be sent. */
   send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
   /** Ends the connection, also one that is still starting. `budgetMs` limits how long that may take. */
@@ -70,58 +70,46 @@ export interface QuietCancel {
   readonly expired: AbortSignal;
 }
 
-/** Options of `Inbound.reply()`. `status` and `headers` are those of an HTTP response. */
-export interface ReplyOptions {
-  /** The status of the HTTP response. Default: 200. */
-  readonly status?: number;
-  /** Headers of the HTTP response. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Whether this is the last message of the reply. */
-  readonly last?: boolean;
-}
+/** Takes what a transport receives. `carrier` is for a transport whose messages each have a reply of their own. */
+export type Receive = (inbound: Inbound, carrier?: Carrier) => void;
 
-/** A received message, or an event of the transport, with the means to reply. */
-export interface Inbound {
-  /**
-   * "fault": invalid input; `fault` is the error response for it.
-   * "lost": the server no longer knows the session; a new one can be started.
-   * "reopened": the stream of messages that belong to no request was resumed, perhaps by a server that has restarted.
-   * "gap": the same, and messages may have been missed.
-   * "hang-up": the server has ended the stream of the request `about`; reconnect for the rest.
-   * "end": nothing more will come.
-   */
-  readonly kind: "message" | "batch" | "fault" | "lost" | "reopened" | "gap" | "hang-up" | "end";
-  /** For `kind: "message"`. */
-  readonly message?: Message;
-  /** The items of a batch. For an invalid item, this has its error response. */
-  readonly batch?: readonly BatchItem[];
-  readonly fault?: ErrorMessage;
-  /**
-   * For a fault: false if it is a response, which must not be answered and fails the request that it belongs to; true if
-   * it is none. Unknown: a server answers it, and a client takes it for a response.
-   */
-  readonly answerable?: boolean | undefined;
-  /** The request on whose stream the message came, if the transport knows. */
+/** A received message, or an event of the transport. */
+export type Inbound =
+  | ({ readonly kind: "message"; readonly message: Message } & Received)
+  | ({ readonly kind: "batch"; readonly items: readonly BatchItem[] } & Received)
+  /** Invalid input; `fault` is the error response for it. */
+  | ({ readonly kind: "fault" } & FaultItem & Received)
+  /** The server has ended the stream of the request `about`; reconnect for the rest, after `retryMs`. */
+  | { readonly kind: "hang-up"; readonly about?: Id; readonly retryMs?: number }
+  /** The server no longer knows the session; a new one can be started. */
+  | { readonly kind: "lost" }
+  /** The stream of messages that belong to no request was resumed, perhaps by a server that has restarted. */
+  | { readonly kind: "reopened" }
+  /** The same, and messages may have been missed. */
+  | { readonly kind: "gap" }
+  /** Nothing more will come; `error` says why, unless the other side has just ended the connection. */
+  | { readonly kind: "end"; readonly error?: Error };
+
+/** What a transport may know about what it received. */
+export interface Received {
+  /** The request on whose stream it came. */
   readonly about?: Id;
-  /** When to reconnect, for `kind: "hang-up"`. */
-  readonly retryMs?: number;
-  /** Identity and headers, if the transport knows them. */
+  /** Identity and headers of the sender. */
   readonly caller?: CallerIdentity;
-  /** Why the connection ended, for `kind: "end"`. */
-  readonly error?: Error;
-  /** Aborted when replies can no longer be delivered. */
-  readonly gone: AbortSignal;
-  reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void>;
-  /** Call this instead of `reply` if the request was cancelled. For transports that keep a response open. */
-  drop?(): void;
-  /** Ends the response stream early, so that the client reconnects for the rest. Does nothing if it cannot do so. */
-  hangUp?(retryMs: number): void;
 }
 
 /** One message of a batch, or the error response for an invalid one. */
-export type BatchItem =
-  | { readonly message: Message }
-  | { readonly fault: ErrorMessage; readonly answerable?: boolean | undefined };
+export type BatchItem = { readonly message: Message } | FaultItem;
+
+/** The error response for an invalid message. */
+export interface FaultItem {
+  readonly fault: ErrorMessage;
+  /**
+   * False if the message is a response, which must not be answered and fails the request that it belongs to; true if it
+   * is none. Unknown: a server answers it, and a client takes it for a response.
+   */
+  readonly answerable?: boolean | undefined;
+}
 
 /** The server no longer knows the session. It has not run the request, which can be sent in a new session. */
 export class SessionLost extends ConnectionError {

@@ -36,7 +36,7 @@ export function countTransport(transport: Transport, counter: ResponseCounter): 
   return {
     start: (receive) =>
       transport.start((inbound: Inbound) => {
-        if (inbound.message !== undefined) counter.received(inbound.message);
+        if (inbound.kind === "message") counter.received(inbound.message);
         receive(inbound);
       }),
     send: (message: Message | readonly Message[], options) => {

@@ -7,7 +7,7 @@ import { checkFields, kindOf, OptionPlace, type OptionsOf } from "../../core/opt
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { decode, encode, faultText } from "../../jsonrpc/codec.ts";
 import { type Id, isId, type Message } from "../../jsonrpc/message.ts";
-import type { Inbound, NamedTransportSource, Transport, TransportSource } from "../../transport/transport.ts";
+import type { NamedTransportSource, Receive, Transport, TransportSource } from "../../transport/transport.ts";
 import { UPSTREAM } from "./options.ts";
 import { upstream, type Upstream } from "./upstream.ts";
 
@@ -123,7 +123,7 @@ function describe(value: unknown): string {
 class SdkConnection implements Transport {
   readonly #server: SdkServer;
   readonly #advice: string;
-  readonly #gone = new AbortController();
+  #isClosed = false;
   /** The server's side. The SDK sets its `onmessage`, `onclose` and `onerror`. */
   readonly #side: SdkTransport = {
     sessionId: crypto.randomUUID(),
@@ -131,7 +131,7 @@ class SdkConnection implements Transport {
     send: async (message, options) => this.#take(message, options?.relatedRequestId),
     close: async () => this.#end(),
   };
-  #receive: ((inbound: Inbound) => void) | undefined;
+  #receive: Receive | undefined;
   #connecting: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -140,7 +140,7 @@ class SdkConnection implements Transport {
     this.#advice = advice;
   }
 
-  async start(receive: (inbound: Inbound) => void): Promise<void> {
+  async start(receive: Receive): Promise<void> {
     this.#receive = receive;
     this.#connecting = attempt(() => this.#server.connect(this.#side));
     try {
@@ -151,7 +151,7 @@ class SdkConnection implements Transport {
   }
 
   readonly send = async (message: Message | readonly Message[]): Promise<void> => {
-    if (this.#gone.signal.aborted) {
+    if (this.#isClosed) {
       throw new ConnectionError("closed", "The server has closed its connection", { mayHaveRun: false });
     }
     let copy: unknown;
@@ -174,7 +174,7 @@ class SdkConnection implements Transport {
       () => true,
       () => false,
     );
-    if (isConnected !== true || this.#gone.signal.aborted) return;
+    if (isConnected !== true || this.#isClosed) return;
     try {
       await this.#server.close();
     } finally {
@@ -192,7 +192,7 @@ class SdkConnection implements Transport {
 
   /** As over a pipe, the other side gets what JSON can express: no `undefined`, no object that the server changes later. */
   #take(message: unknown, about: Id | undefined): void {
-    const inbound = { ...(about !== undefined && { about }), gone: this.#gone.signal, reply: this.send };
+    const received = about === undefined ? undefined : { about };
     let text: string | undefined;
     try {
       text = JSON.stringify(message) as string | undefined;
@@ -200,27 +200,23 @@ class SdkConnection implements Transport {
       if (!isObject(message) || "method" in message || !isId(message["id"])) throw cause;
       const error = { code: -32603, message: "Internal error", data: { details: errorMessage(cause) } };
       const fault = { jsonrpc: "2.0", id: message["id"], error } as const;
-      queueMicrotask(() => this.#receive?.({ ...inbound, kind: "fault", fault }));
+      queueMicrotask(() => this.#receive?.({ kind: "fault", fault, ...received }));
       return;
     }
     const decoded = decode(text ?? "null");
-    if (decoded.kind === "batch") {
-      queueMicrotask(() => this.#receive?.({ ...inbound, kind: "batch", batch: decoded.items }));
-      return;
-    }
     if (decoded.kind === "fault") {
       this.#side.onerror?.(new TypeError(`The server sent what is not a message: ${faultText(decoded.fault)}`));
       // Its id is one of ours only if it is a response.
       if (!isObject(message) || "method" in message) return;
     }
-    const answerable = decoded.kind === "fault" ? false : undefined;
-    queueMicrotask(() => this.#receive?.({ ...inbound, ...decoded, answerable }));
+    const inbound = decoded.kind === "fault" ? { ...decoded, answerable: false } : decoded;
+    queueMicrotask(() => this.#receive?.({ ...inbound, ...received }));
   }
 
   #end(): void {
-    if (this.#gone.signal.aborted) return;
-    this.#gone.abort();
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#side.onclose?.();
-    queueMicrotask(() => this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: this.send }));
+    queueMicrotask(() => this.#receive?.({ kind: "end" }));
   }
 }

@@ -7,7 +7,7 @@ import { deferred, type Deferred } from "../../core/async.ts";
 import { serveTransport } from "../../dialogue/connection.ts";
 import { createServer } from "../../server/server.ts";
 import { memoryPair } from "../../transport/memory.ts";
-import type { Inbound, Transport } from "../../transport/transport.ts";
+import type { Transport } from "../../transport/transport.ts";
 import { fromSdk, type SdkServer } from "./from-sdk.ts";
 import { upstream } from "./upstream.ts";
 
@@ -69,7 +69,7 @@ function gatedServer(step: "connect" | "close"): Gated & { readonly server: SdkS
         reached.resolve();
         if (step === "connect") await gate.promise;
         await serveTransport(server, theirs);
-        await ours.start(({ message }: Inbound) => void (message && side.send(message)));
+        await ours.start((inbound) => void (inbound.kind === "message" && side.send(inbound.message)));
         side.onmessage = (message) => void ours.send(message as never);
       },
       close: async () => {

@@ -4,7 +4,7 @@
 
 import { forwardAbort, ignoreRejection, Semaphore, unref } from "../../core/async.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
-import { shareOfOne } from "../../core/budgets.ts";
+import { shareOfOne } from "../../core/fair-limit.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";

@@ -5,13 +5,12 @@ import { onAbort, ignoreRejection } from "../../core/async.ts";
 import type { AskOptions, Caller, Params, Request, Result } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
 import { encode } from "../../jsonrpc/codec.ts";
-import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
-import { ExpiringMap } from "../../core/expiring-map.ts";
-import { INTERNAL_CALLER } from "../../protocol/caller.ts";
+import type { ResponseMessage } from "../../jsonrpc/message.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
+import type { Carrier } from "../../transport/carrier.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import type { Timeouts } from "./timeouts.ts";
 
@@ -26,7 +25,7 @@ export interface ClientRequestTarget {
   readonly revision: Revision;
   /** One of these is aborted when the call that makes the request ends. Absent for requests outside any call. */
   readonly signals?: readonly AbortSignal[];
-  send(message: Message): void;
+  readonly carrier: Pick<Carrier, "send">;
 }
 
 export class ClientRequests {
@@ -48,7 +47,7 @@ export class ClientRequests {
     const signals = [...(target.signals ?? []), ...(options?.signal === undefined ? [] : [options.signal])];
     for (const signal of signals) signal.throwIfAborted();
     const cancel = (reason: string): void =>
-      target.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
+      target.carrier.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
     const call = this.#pending.open(method, TIMEOUTS, undefined, (error) => cancel(error.message));
     const { id, answer } = call;
     void ignoreRejection(answer);
@@ -58,7 +57,7 @@ export class ClientRequests {
       }),
     );
     try {
-      target.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
+      target.carrier.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
       return revision.lift.result(method, await answer);
     } finally {
       // At this point the request is still pending only if `send` threw.
@@ -85,62 +84,5 @@ export function checkEncodable(method: string, params: Params): void {
     encode({ jsonrpc: "2.0", id: 0, method, params });
   } catch (error) {
     throw McpError.of("internal_error", `The request ${method} cannot be sent: ${errorMessage(error)}`, { method });
-  }
-}
-
-// Decides whether a message from a session-style server can be attributed to a client. On some transports, requests and
-// log messages do not identify their call. CallAttribution tracks the clients that have calls in flight, or had some
-// recently. If there are several, a message without a known call is passed on to none of them, so that no client gets
-// another's messages.
-
-/** How long a call may still cause messages after it was answered. */
-const LINGER_MS = 10_000;
-/** Above this number of tracked clients, stale ones are removed. */
-const MAX_TRACKED = 1_000;
-
-export class CallAttribution {
-  /** By the caller's key: calls in flight, and when the last one ended. */
-  readonly #seen = new Map<string, { open: number; ended: number; isGone: boolean }>();
-
-  /** The keys of callers that gave up a call without an answer. The server may go on with such a call. */
-  readonly #abandoned = new ExpiringMap<string, true>({ maxEntries: MAX_TRACKED, ttlMs: LINGER_MS });
-
-  /** Tracks a call; returns a function to call when it has ended, with or without an answer. */
-  begin({ key }: Caller): (isAnswered?: boolean) => void {
-    if (key === INTERNAL_CALLER.key) return () => undefined;
-    if (this.#seen.size > MAX_TRACKED) this.#sweep();
-    const seen = this.#seen.get(key) ?? { open: 0, ended: 0, isGone: false };
-    seen.open += 1;
-    this.#seen.set(key, seen);
-    return (isAnswered = false) => {
-      seen.open -= 1;
-      seen.ended = performance.now();
-      if (!isAnswered) this.#abandoned.set(key, true);
-      if (seen.open === 0 && seen.isGone) this.#seen.delete(key);
-    };
-  }
-
-  /** Called when the client has disconnected. Its entry is removed once its last call has ended. */
-  forget({ key }: Caller): void {
-    const seen = this.#seen.get(key);
-    if (seen === undefined) return;
-    seen.isGone = true;
-    if (seen.open === 0) this.#seen.delete(key);
-  }
-
-  /** Whether a request that arrives while only this client has calls in flight cannot be for another client. */
-  isOnlyOne(key: string): boolean {
-    return this.#abandoned.keys().every((abandoned) => abandoned === key);
-  }
-
-  /** Whether all current and recent calls are from one client. */
-  get isUnambiguous(): boolean {
-    if (this.#seen.size > 1) this.#sweep();
-    return this.#seen.size < 2;
-  }
-
-  #sweep(): void {
-    const since = performance.now() - LINGER_MS;
-    for (const [key, { open, ended }] of this.#seen) if (open === 0 && ended < since) this.#seen.delete(key);
   }
 }

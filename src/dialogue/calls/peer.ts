@@ -10,6 +10,7 @@ import type { Context, Params, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
   type ErrorMessage,
+  type Id,
   isNotification,
   isRequest,
   isResponse,
@@ -43,29 +44,20 @@ const ABANDONED_MS = 60_000;
 
 /** Receives what the server sends on its own initiative; implemented by the backs. */
 export interface PeerListener {
-  onRequest(message: RequestMessage, inbound: Inbound): void;
-  onNotification(message: NotificationMessage, inbound: Inbound): void;
+  /** `about`: the request on whose stream it came, if the transport knows. */
+  onRequest(message: RequestMessage, about: Id | undefined): void;
+  onNotification(message: NotificationMessage, about: Id | undefined): void;
   /** The server no longer knows the session. */
   onSessionLost?(): void;
   /** The server may have restarted. `mayHaveMissed`: notifications outside any call may have been missed. */
   onReopened?(mayHaveMissed: boolean): void;
 }
 
-/** Used until the style is negotiated: answers pings and refuses everything else. */
-const BEFORE_NEGOTIATION: PeerListener = {
-  onRequest: ({ id, method }, inbound) => {
-    const error = methodNotFound(method).toBody();
-    const answer: Message = { jsonrpc: "2.0", id, ...(method === "ping" ? { result: {} } : { error }) };
-    void ignoreRejection(attempt(() => inbound.reply(answer)));
-  },
-  onNotification: () => undefined,
-};
-
 export class Peer {
   readonly pending: PendingCalls<Context> = new PendingCalls("The server");
   /** By id. */
   readonly calls: PendingCalls<Context>["calls"] = this.pending.calls;
-  listener: PeerListener = BEFORE_NEGOTIATION;
+  listener: PeerListener;
   readonly #transport: Transport;
   readonly #timeouts: Timeouts;
   readonly #closeTimeoutMs: number | undefined;
@@ -76,6 +68,14 @@ export class Peer {
 
   /** `closeTimeoutMs`: for a transport that may never close. The others limit the time themselves. */
   constructor(transport: Transport, timeouts: Partial<Timeouts> = {}, closeTimeoutMs?: number) {
+    // Used until the style is negotiated: answers pings and refuses everything else.
+    this.listener = {
+      onRequest: ({ id, method }) => {
+        const error = methodNotFound(method).toBody();
+        this.send({ jsonrpc: "2.0", id, ...(method === "ping" ? { result: {} } : { error }) });
+      },
+      onNotification: () => undefined,
+    };
     this.#transport = transport;
     this.#timeouts = { ...DEFAULT_TIMEOUTS, ...timeouts };
     this.#closeTimeoutMs = closeTimeoutMs;
@@ -143,6 +143,10 @@ export class Peer {
     if (this.#closed === undefined) void ignoreRejection(attempt(() => this.#transport.send(message)));
   }
 
+  get isClosed(): boolean {
+    return this.#closed !== undefined;
+  }
+
   /** The call with this id, abandoned calls included. */
   findCall(id: unknown): OutgoingCall | undefined {
     return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)?.call) : undefined;
@@ -176,29 +180,32 @@ export class Peer {
   #receive(inbound: Inbound): void {
     // A transport of the user may pass on a message as it is, or what decodeInbound() returns for one to ignore.
     if (typeof (inbound as Inbound | undefined)?.kind !== "string") return this.#finish(notInbound(inbound));
-    if (inbound.kind === "end") {
-      const { error } = inbound;
-      this.#finish(
-        error instanceof ConnectionError
-          ? error
-          : new ConnectionError("closed", "The server closed the connection", { cause: error }),
-      );
-      return;
-    }
-    if (inbound.kind === "lost") this.listener.onSessionLost?.();
-    if (inbound.kind === "gap" || inbound.kind === "reopened") this.listener.onReopened?.(inbound.kind === "gap");
-    // Pass the hang-up on to the caller, if the caller's transport can hang up too.
-    if (inbound.kind === "hang-up") this.findCall(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
-    const { fault } = inbound;
-    if (fault !== undefined && fault.id !== null) {
-      // An invalid request of the server is answered.
-      if (inbound.answerable === true) this.send(fault);
-      else this.#failMalformed(fault);
-    }
-    if (inbound.message !== undefined) this.#take(inbound.message, inbound);
-    for (const item of inbound.batch ?? []) {
-      if ("message" in item) this.#take(item.message, inbound);
-      else if (item.answerable !== true) this.#failMalformed(item.fault);
+    switch (inbound.kind) {
+      case "message":
+        return this.#take(inbound.message, inbound.about);
+      case "batch":
+        for (const item of inbound.items) {
+          if ("message" in item) this.#take(item.message, inbound.about);
+          else if (item.answerable !== true) this.#failMalformed(item.fault);
+        }
+        return;
+      case "fault":
+        if (inbound.fault.id === null) return;
+        // An invalid request of the server is answered.
+        if (inbound.answerable === true) this.send(inbound.fault);
+        else this.#failMalformed(inbound.fault);
+        return;
+      case "hang-up":
+        // Passed on to the caller, if the caller's transport can hang up too.
+        this.findCall(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
+        return;
+      case "lost":
+        return this.listener.onSessionLost?.();
+      case "reopened":
+      case "gap":
+        return this.listener.onReopened?.(inbound.kind === "gap");
+      case "end":
+        return this.#finish(connectionEnded(inbound.error));
     }
   }
 
@@ -211,13 +218,13 @@ export class Peer {
     this.pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
-  #take(message: Message, inbound: Inbound): void {
+  #take(message: Message, about: Id | undefined): void {
     if (isResponse(message)) {
       const call = this.pending.find(message);
       if (call === undefined) this.#takeLate(message);
       else this.pending.settle(call, message);
-    } else if (isRequest(message)) this.listener.onRequest(message, inbound);
-    else if (isNotification(message)) this.listener.onNotification(message, inbound);
+    } else if (isRequest(message)) this.listener.onRequest(message, about);
+    else if (isNotification(message)) this.listener.onNotification(message, about);
   }
 
   /** Answers to abandoned calls are delivered; other late or unknown answers are dropped. */
@@ -287,6 +294,11 @@ class CallSendOptions implements SendOptions {
   get headers(): Context["headers"] {
     return this.#context.headers;
   }
+}
+
+function connectionEnded(error: Error | undefined): ConnectionError {
+  if (error instanceof ConnectionError) return error;
+  return new ConnectionError("closed", "The server closed the connection", { cause: error });
 }
 
 function notInbound(value: unknown): ConnectionError {

@@ -13,18 +13,24 @@ import {
   type Request,
   type Result,
 } from "../../core/handler.ts";
-import { attempt, ignoreRejection, within } from "../../core/async.ts";
+import { within } from "../../core/async.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
-import { isId, type NotificationMessage, type RequestMessage, idKey, type Message } from "../../jsonrpc/message.ts";
+import {
+  type Id,
+  isId,
+  type NotificationMessage,
+  type RequestMessage,
+  idKey,
+  type Message,
+} from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { INVALID_PARAMS, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
-import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
-import { CallAttribution } from "../calls/client-requests.ts";
+import { CallAttribution } from "./call-attribution.ts";
 import { ServerSubscriptions } from "./subscriptions-back.ts";
 import type { TaskRequestOptions } from "./server-tasks.ts";
 import { TasksBack } from "./tasks-back.ts";
@@ -232,17 +238,17 @@ export class SessionBack implements PeerListener {
     return settingLevel;
   }
 
-  onRequest(message: RequestMessage, inbound: Inbound): void {
+  onRequest(message: RequestMessage, about: Id | undefined): void {
     const { id, method } = message;
     if (method === "ping") {
-      void ignoreRejection(attempt(() => inbound.reply({ jsonrpc: "2.0", id, result: {} })));
+      this.#peer.send({ jsonrpc: "2.0", id, result: {} });
       return;
     }
     if (this.revision.clientRequests.has(method) || isVendorMethod(method)) this.#onAsked?.();
-    void this.#answer(message, inbound);
+    void this.#answer(message, about);
   }
 
-  onNotification(message: NotificationMessage, inbound: Inbound): void {
+  onNotification(message: NotificationMessage, about: Id | undefined): void {
     if (this.#tasks.handleNotification(message)) return;
     if (message.method === ELICITATION_COMPLETE) this.#elicitationComplete(message);
     const lifted = this.revision.lift.notification(message);
@@ -257,12 +263,12 @@ export class SessionBack implements PeerListener {
       }
       this.#peer.pending.touch(call);
       call.context.notify({ method, params: params ?? {} });
-    } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, inbound);
+    } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, about);
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params ?? {};
       if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellationError(reason, "the server"));
     } else if (isVendorMethod(method)) {
-      const call = this.#peer.findCall(inbound.about);
+      const call = this.#peer.findCall(about);
       if (call === undefined) this.#subscriptions.deliverToAll(plain);
       else call.context.notify(plain);
     } else this.#subscriptions.deliver(plain);
@@ -274,16 +280,16 @@ export class SessionBack implements PeerListener {
    * provided that all are of one client. Outside any call, a subscriber is asked. A request never goes to a client that
    * it may not be meant for. Never rejects.
    */
-  async #answer(message: RequestMessage, inbound: Inbound): Promise<void> {
+  async #answer(message: RequestMessage, about: Id | undefined): Promise<void> {
     const { id, method } = message;
     const request: Request = { method, params: message.params ?? {} };
     const stop = new AbortController();
     this.#asked.set(idKey(id), stop);
     const task = this.#tasks.askTarget(request.params);
-    const named = this.#peer.findCall(inbound.about);
+    const named = this.#peer.findCall(about);
     const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
     for (const call of calls) this.#peer.pending.hold(call);
-    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
+    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || this.#peer.isClosed;
     const run = async (): Promise<Result> => {
       if (!this.revision.clientRequests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
       if (this.#openRequests > MAX_OPEN_REQUESTS)
@@ -310,7 +316,7 @@ export class SessionBack implements PeerListener {
     this.#openRequests -= 1;
     this.#asked.delete(idKey(id));
     for (const call of calls) this.#peer.pending.release(call);
-    if (!stop.signal.aborted) await attempt(() => inbound.reply(answer)).catch(() => undefined);
+    if (!stop.signal.aborted) this.#peer.send(answer);
   }
 
   /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
@@ -368,8 +374,8 @@ export class SessionBack implements PeerListener {
    * one client uses the connection and only one call wants logs, the message goes to that call. Otherwise it is
    * delivered outside any call.
    */
-  #log(notification: Notification, inbound: Inbound): void {
-    const named = this.#peer.findCall(inbound.about);
+  #log(notification: Notification, about: Id | undefined): void {
+    const named = this.#peer.findCall(about);
     const calls = named === undefined ? this.#peer.calls.values() : [named];
     const wanting = calls.filter(({ context }) => context.logLevel !== undefined);
     // A tool, prompt or resource is a more likely source than a list request.

@@ -11,8 +11,9 @@ import { META } from "../../protocol/model/base.ts";
 import { page, type PageItem } from "../../protocol/lists.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts";
+import type { Carrier } from "../../transport/carrier.ts";
 import { callWithInput } from "../calls/input-required.ts";
-import { progressFilter } from "../calls/in-flight.ts";
+import { IncreasingProgress } from "../calls/progress.ts";
 import { taskOutcome, waitForTask, type TaskWaiter, TaskInputRequests } from "../../tasks/completion.ts";
 import {
   checkTaskScopes,
@@ -56,8 +57,8 @@ export class ClientTasks {
     this.#host = host;
   }
 
-  /** Returns the result in the client's revision. `gone` is aborted when the request's reply can no longer be sent. */
-  async answer(request: Request, context: Context, gone: AbortSignal): Promise<Result> {
+  /** Returns the result in the client's revision. `carrier` takes the reply to the client. */
+  async answer(request: Request, context: Context, carrier: Carrier): Promise<Result> {
     const declared = withTasksExtension(context);
     const { method, params } = request;
     switch (method) {
@@ -73,7 +74,7 @@ export class ClientTasks {
       case "tasks/get":
         return this.#lower(await task.watch.refresh(declared));
       case "tasks/result":
-        return this.#result(task, declared, gone);
+        return this.#result(task, declared, carrier);
       case "tasks/cancel":
         return this.#cancel(task, declared);
       default:
@@ -109,14 +110,14 @@ export class ClientTasks {
     if (ttl !== undefined && !Number.isInteger(ttl)) {
       throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is an integer");
     }
-    const progress = progressFilter(params._meta?.[META.progressToken]);
+    const progress = new IncreasingProgress(params._meta?.[META.progressToken]);
     const created: { watch?: TaskWatch } = {};
     // Once the call is answered, its notifications are sent outside the call, with the id of the task.
     const notify = (notification: Notification): void => {
       const { watch } = created;
       // The tool may still run after its task is finished.
       if (watch?.isFinished === true) return;
-      const event = notification.method === "notifications/progress" ? progress(notification) : notification;
+      const event = notification.method === "notifications/progress" ? progress.next(notification) : notification;
       if (event === undefined) return;
       if (watch === undefined) context.notify(event);
       else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, watch.id) });
@@ -232,11 +233,11 @@ export class ClientTasks {
     }
   }
 
-  async #result({ watch, inputRequests, tool }: ClientTask, context: Context, gone: AbortSignal): Promise<Result> {
+  async #result({ watch, inputRequests, tool }: ClientTask, context: Context, carrier: Carrier): Promise<Result> {
     const { handler } = this.#host;
     const ask: TaskWaiter["ask"] = ({ method, params }, options) =>
       context.ask({ method, params: withRelatedTask(params, watch.id) }, options);
-    const state = await waitForTask(watch, inputRequests, { handler, context, tool, gone, ask });
+    const state = await waitForTask(watch, inputRequests, { handler, context, tool, carrier, ask });
     return withRelatedTask(this.#host.revision.lower.result("tools/call", taskOutcome(state)), watch.id);
   }
 

@@ -17,13 +17,7 @@ import {
   type Session,
 } from "../../core/handler.ts";
 import { type ContextBeforeSignal, CANCEL_TOKEN } from "../../core/cancel.ts";
-import type {
-  ErrorBody,
-  Message,
-  NotificationMessage,
-  RequestMessage,
-  ResponseMessage,
-} from "../../jsonrpc/message.ts";
+import type { ErrorBody, NotificationMessage, ResponseMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { newCaller, withIdentity } from "../../protocol/caller.ts";
 import { checkNotification } from "../../tools/content.ts";
@@ -35,16 +29,18 @@ import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { hasTasks, isTasksNotDeclared, withTasksExtension } from "../../protocol/tasks.ts";
-import type { Inbound } from "../../transport/transport.ts";
+import type { Carrier } from "../../transport/carrier.ts";
+import type { LineCarrier } from "../../transport/line-carrier.ts";
 import { answerInputRequired, callWithInput } from "../calls/input-required.ts";
 import { toErrorBody, unsupportedRevision, urlElicitationAsText } from "../calls/errors.ts";
 import {
-  type InFlightCall,
-  type InFlightCalls,
   ALREADY_ANSWERED,
+  type CallMessage,
+  type CallTable,
   checkResult,
-  progressFilter,
-} from "../calls/in-flight.ts";
+  type Front,
+  type ServerCall,
+} from "../calls/call-table.ts";
 import { ClientRequests, type ClientRequestTarget } from "../calls/client-requests.ts";
 import type { ClientTasks } from "./client-tasks.ts";
 import { ClientSubscriptions } from "./subscriptions-front.ts";
@@ -63,10 +59,10 @@ export interface SessionFrontOptions {
   readonly identity?: CallerIdentity;
 }
 
-export class SessionFront {
+export class SessionFront implements Front {
   readonly #handler: Handler;
   readonly #options: SessionFrontOptions;
-  readonly #inFlight: InFlightCalls;
+  readonly #calls: CallTable;
   readonly #clientRequests = new ClientRequests();
   readonly #subscriptions: ClientSubscriptions;
   /** Whether both the client's revision and the server support tasks. */
@@ -78,12 +74,12 @@ export class SessionFront {
     this.#rootsListeners.add(changed);
     return () => void this.#rootsListeners.delete(changed);
   };
-  /** Sends a message that belongs to no call to the client. */
-  readonly #push: (message: Message) => void;
-  readonly #toClient = (notification: Notification): void => this.#deliver(notification);
+  /** Carries messages that belong to no call to the client. */
+  readonly #lines: LineCarrier;
+  readonly #toClient = (notification: Notification): void => this.#deliver(notification, this.#lines);
   readonly #notifyClient = (notification: Notification): void => {
     checkNotification(notification);
-    this.#deliver(notification);
+    this.#deliver(notification, this.#lines);
   };
   readonly #closed = new AbortController();
   #phase: "new" | "starting" | "ready" | "closing" = "new";
@@ -99,15 +95,10 @@ export class SessionFront {
   #level: LogLevel = "info";
   #isSubscribed = false;
 
-  constructor(
-    handler: Handler,
-    push: (message: Message) => void,
-    inFlight: InFlightCalls,
-    options: SessionFrontOptions,
-  ) {
+  constructor(handler: Handler, lines: LineCarrier, calls: CallTable, options: SessionFrontOptions) {
     this.#handler = handler;
-    this.#push = push;
-    this.#inFlight = inFlight;
+    this.#lines = lines;
+    this.#calls = calls;
     this.#options = options;
     this.#subscriptions = new ClientSubscriptions(handler);
   }
@@ -121,13 +112,13 @@ export class SessionFront {
   }
 
   /** Returns the result in the client's revision. Pass whatever it throws to `errorBody`. */
-  async answer(message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<Result> {
-    const { method } = message;
-    const params = (message.params ?? {}) as Params;
+  async answer(call: ServerCall): Promise<Result> {
+    const { method, params = {} } = call.message;
+    if (!("id" in call.message)) return this.#answerVendor(call, { method, params });
     if (method === "ping") return {};
     if (method === "initialize") {
       checkParams(method, params);
-      return this.#initialize(params, inbound);
+      return this.#initialize(params, call);
     }
     if (this.#phase === "new") throw McpError.of("not_initialized", "Server not initialized", { method });
     if (this.#phase === "starting") await this.#starting;
@@ -139,7 +130,7 @@ export class SessionFront {
         this.#level = params["level"] as LogLevel;
         return {};
       case "resources/subscribe":
-        await this.#subscriptions.subscribe(params["uri"] as string, this.#callerOf(inbound));
+        await this.#subscriptions.subscribe(params["uri"] as string, this.#callerOf(call));
         return {};
       case "resources/unsubscribe":
         await this.#subscriptions.unsubscribe(params["uri"] as string);
@@ -147,14 +138,14 @@ export class SessionFront {
       case "shutdown":
         if (!this.#options.mayShutDown) break;
         this.#phase = "closing";
-        await this.#inFlight.drained(SHUTDOWN_GRACE_MS, call);
+        await this.#calls.drainedBefore(call, SHUTDOWN_GRACE_MS);
         return {};
     }
     if (!this.#revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.#revision.lift.request(method, params) };
-    const context = this.#context(params, inbound, call);
+    const context = this.#context(call, call.carrier);
     if (this.#hasTasks && isTaskRequest(request))
-      return (this.#tasks ?? (await this.#loadTasks())).answer(request, context, inbound.gone);
+      return (this.#tasks ?? (await this.#loadTasks())).answer(request, context, call.carrier);
     let result: Result;
     try {
       result = await this.#handler(request, context);
@@ -206,7 +197,7 @@ export class SessionFront {
     }
   }
 
-  errorBody(error: unknown, message: RequestMessage): ErrorBody {
+  errorBody(error: unknown, message: CallMessage): ErrorBody {
     const request: Request = { method: message.method, params: message.params ?? {} };
     return toErrorBody(error, request, this.#revision, this.#options.compat);
   }
@@ -223,16 +214,18 @@ export class SessionFront {
     } else if (message.method === ROOTS_LIST_CHANGED) for (const listener of [...this.#rootsListeners]) listener();
   }
 
-  /** Handles a notification that no revision defines. */
-  async takeVendor({ method, params = {} }: NotificationMessage, from: Inbound, call: InFlightCall): Promise<void> {
+  /** Handles a notification that no revision defines. It has no stream of its own. */
+  async #answerVendor(call: ServerCall, request: Request): Promise<Result> {
     if (this.#phase === "starting") await this.#starting;
-    if (this.#phase !== "ready") return;
+    if (this.#phase !== "ready") return {};
     this.#ready();
-    // A notification has no stream of its own.
-    const { caller, gone } = from;
-    const reply: Inbound["reply"] = async (message) => this.#push(message as Message);
-    const context = this.#context(params, { kind: "message", ...(caller && { caller }), gone, reply }, call);
-    await this.#handler({ method, params }, { ...context, isNotification: true });
+    return this.#handler(request, { ...this.#context(call, this.#lines), isNotification: true });
+  }
+
+  /** Sends a notification of a call to the client. */
+  notify(call: ServerCall, notification: Notification): void {
+    const event = notification.method === "notifications/progress" ? call.progressEvent(notification) : notification;
+    if (event !== undefined) this.#deliver(event, "id" in call.message ? call.carrier : this.#lines);
   }
 
   /** Takes the answer to a request of ours. Returns false if there was no such request. */
@@ -248,7 +241,7 @@ export class SessionFront {
     this.#clientRequests.failAll(reason);
   }
 
-  async #initialize(params: Params, inbound: Inbound): Promise<Result> {
+  async #initialize(params: Params, call: ServerCall): Promise<Result> {
     if (this.#phase !== "new") throw McpError.of("invalid_request", "The session is already initialized");
     const { revisions } = this.#options;
     const requested = params["protocolVersion"] as string;
@@ -256,7 +249,7 @@ export class SessionFront {
     if (revision === undefined) throw unsupportedRevision(requested, this.#options.allRevisions);
     this.#revision = revision;
     this.#phase = "starting";
-    this.#starting = this.#start(params, inbound);
+    this.#starting = this.#start(params, call);
     try {
       return await this.#starting;
     } catch (error) {
@@ -265,13 +258,13 @@ export class SessionFront {
     }
   }
 
-  async #start(params: Params, inbound: Inbound): Promise<Result> {
+  async #start(params: Params, { identity }: ServerCall): Promise<Result> {
     const revision = this.#revision;
     const capabilities = (params["capabilities"] as Json | undefined) ?? {};
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
     const { roots } = capabilities;
     this.#client = { ...client, notifiesRoots: isObject(roots) && roots["listChanged"] === true };
-    this.#caller = withIdentity(this.#client, inbound.caller ?? this.#options.identity ?? {});
+    this.#caller = withIdentity(this.#client, identity ?? this.#options.identity ?? {});
     this.#own = this.#newSession();
     const { signal } = this.#closed;
     const discovering = this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal });
@@ -316,60 +309,54 @@ export class SessionFront {
       signal: new AbortController().signal,
       logLevel: this.#level,
       notify: () => undefined,
-      ask: (request, options) => ignoreRejection(this.#clientRequests.ask(request, this.#target(this.#push), options)),
+      ask: (request, options) => ignoreRejection(this.#clientRequests.ask(request, this.#target(this.#lines), options)),
       session: this.#own,
     };
   }
 
-  #context(params: Params, inbound: Inbound, call: InFlightCall): Context {
-    const progress = progressFilter(params._meta?.["progressToken"]);
-    const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
-    const { cancelToken } = call;
+  /** The context of a call; `carrier` takes its requests to the client. */
+  #context(call: ServerCall, carrier: Carrier): Context {
     // Functions are named before they become properties. V8 allocates a function that is written in place of a property
     // among its old objects, where it keeps its request in memory until the next full collection.
-    const notify: Context["notify"] = (notification) => {
-      if (call.done || call.cancelled) return;
-      const event = notification.method === "notifications/progress" ? progress(notification) : notification;
-      if (event !== undefined) this.#deliver(event, send);
-    };
+    const notify: Context["notify"] = (notification) => call.notify(notification);
     const ask: Context["ask"] = (request, options) => {
       call.clientRequests ??= new AbortController();
-      if (call.done) call.clientRequests.abort(new Error(ALREADY_ANSWERED));
-      const signals = [cancelToken.signal, call.clientRequests.signal];
-      return ignoreRejection(this.#clientRequests.ask(request, { ...this.#target(send), signals }, options));
+      if (call.isDone) call.clientRequests.abort(new Error(ALREADY_ANSWERED));
+      const signals = [call.signal, call.clientRequests.signal];
+      return ignoreRejection(this.#clientRequests.ask(request, { ...this.#target(carrier), signals }, options));
     };
     const context: ContextBeforeSignal = {
-      [CANCEL_TOKEN]: cancelToken,
+      [CANCEL_TOKEN]: call,
       revision: this.#revision.name,
-      caller: this.#callerOf(inbound),
+      caller: this.#callerOf(call),
       logLevel: this.#level,
       notify,
       ask,
       session: this.#own,
     };
-    if (inbound.hangUp !== undefined) {
-      const hangUp = (retryMs: number): void => inbound.hangUp?.(retryMs);
+    if (carrier.hangUp !== undefined) {
+      const hangUp = (retryMs: number): void => carrier.hangUp?.(retryMs);
       context.hangUp = hangUp;
     }
-    return cancelToken.attachTo(context);
+    return call.attachTo(context);
   }
 
   /** Each message is authenticated on its own, so the identity from the handshake is not reused. */
-  #callerOf({ caller: authenticated }: Inbound): Caller {
-    return authenticated === undefined ? this.#caller : withIdentity(this.#client, authenticated);
+  #callerOf({ identity }: ServerCall): Caller {
+    return identity === undefined ? this.#caller : withIdentity(this.#client, identity);
   }
 
-  #target(send: (message: Message) => void): ClientRequestTarget {
-    return { caller: this.#caller, revision: this.#revision, send };
+  #target(carrier: Carrier): ClientRequestTarget {
+    return { caller: this.#caller, revision: this.#revision, carrier };
   }
 
-  #deliver(notification: Notification, send: (message: Message) => void = this.#push): void {
+  #deliver(notification: Notification, carrier: Carrier): void {
     const { method, params } = notification;
     const isTooVerbose = LOG_LEVELS.indexOf(params?.["level"] as LogLevel) < LOG_LEVELS.indexOf(this.#level);
     if (method === "notifications/message" && isTooVerbose) return;
     if (!this.#revision.serverNotifications.has(method) && !isVendorMethod(method)) return;
     const lowered = this.#revision.lower.notification(notification);
-    if (lowered !== undefined) send({ jsonrpc: "2.0", ...lowered });
+    if (lowered !== undefined) carrier.send({ jsonrpc: "2.0", ...lowered });
   }
 }
 

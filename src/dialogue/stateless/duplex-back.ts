@@ -9,11 +9,10 @@ import {
   type Params,
   type Result,
 } from "../../core/handler.ts";
-import type { NotificationMessage } from "../../jsonrpc/message.ts";
+import type { Id, NotificationMessage } from "../../jsonrpc/message.ts";
 import { INTERNAL_CALLER, isSameClient } from "../../protocol/caller.ts";
 import { META } from "../../protocol/model/base.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
-import type { Inbound } from "../../transport/transport.ts";
 import type { OutgoingCall, Peer, PeerListener } from "../calls/peer.ts";
 import { StatelessBack, type StatelessBackOptions, withoutTag } from "./back.ts";
 
@@ -37,7 +36,7 @@ export class DuplexBack extends StatelessBack implements PeerListener {
     // Stateless servers send no requests. If one does, the request is ignored, since no client could answer it.
   }
 
-  onNotification(message: NotificationMessage, inbound: Inbound): void {
+  onNotification(message: NotificationMessage, about: Id | undefined): void {
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;
@@ -49,13 +48,13 @@ export class DuplexBack extends StatelessBack implements PeerListener {
       this.#peer.pending.touch(call);
       call.context.notify(lifted);
     } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
-    else if (method === "notifications/message") this.#log(lifted, inbound);
-    else if (isVendorMethod(method)) this.#deliver(params === undefined ? { method } : { method, params }, inbound);
+    else if (method === "notifications/message") this.#log(lifted, about);
+    else if (isVendorMethod(method)) this.#deliver(params === undefined ? { method } : { method, params }, about);
   }
 
   /** Delivers a vendor's notification to its call. If that is unknown, each caller gets it once. */
-  #deliver(notification: Notification, inbound: Inbound): void {
-    const named = this.#peer.findCall(inbound.about);
+  #deliver(notification: Notification, about: Id | undefined): void {
+    const named = this.#peer.findCall(about);
     const calls = named === undefined ? [...this.#peer.calls.values()] : [named];
     const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
     const receivers = new Map([...calls, ...subscriptions].map(({ context }) => [context.caller.key, context]));
@@ -69,8 +68,8 @@ export class DuplexBack extends StatelessBack implements PeerListener {
    * call that asked for logs, since no other call may get it (specification, server/utilities/logging). If no call
    * asked for logs, it goes to the client's subscriptions. If it could belong to more than one client, no call gets it.
    */
-  #log(notification: Notification, inbound: Inbound): void {
-    const named = this.#peer.findCall(inbound.about);
+  #log(notification: Notification, about: Id | undefined): void {
+    const named = this.#peer.findCall(about);
     const receivers = named === undefined ? this.#logReceivers(notification.params?.["level"]) : [named];
     if (receivers.length === 0) this.options.defaultContext.notify(notification);
     for (const { context } of receivers) context.notify(notification);

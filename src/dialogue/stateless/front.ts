@@ -13,7 +13,7 @@ import {
   type Request,
   type Result,
 } from "../../core/handler.ts";
-import type { ErrorBody, NotificationMessage, RequestMessage } from "../../jsonrpc/message.ts";
+import type { ErrorBody, Id } from "../../jsonrpc/message.ts";
 import { statelessCaller } from "../../protocol/caller.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { CACHEABLE } from "../../protocol/lists.ts";
@@ -25,10 +25,8 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { CHANGES, grantedIn, grantsNothing } from "../../protocol/subscription.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
-import type { Inbound } from "../../transport/transport.ts";
 import { toErrorBody, unsupportedRevision, urlElicitationAsInput } from "../calls/errors.ts";
-import { checkResult, type InFlightCall, progressFilter } from "../calls/in-flight.ts";
-import type { StatelessCall } from "./parked-call.ts";
+import { type CallMessage, checkResult, type Front, type ServerCall } from "../calls/call-table.ts";
 import type { ParkedCalls } from "./parked-calls.ts";
 
 export interface StatelessFrontOptions {
@@ -40,33 +38,30 @@ export interface StatelessFrontOptions {
   readonly identity?: CallerIdentity;
 }
 
-/** Whether a request is meant to be stateless: it has one of the `_meta` keys that only such requests have. */
-export function isStateless({ method, params }: { readonly method: string; readonly params?: Params }): boolean {
-  const meta = params?._meta;
-  if (isObject(meta)) return META.revision in meta || META.clientCapabilities in meta || META.clientInfo in meta;
-  // These methods do not exist in a session. The stateless style answers with an error that names the missing keys.
-  return method === "server/discover" || method === "subscriptions/listen";
-}
-
-export class StatelessFront {
+export class StatelessFront implements Front {
   readonly #handler: Handler;
   readonly #parkedCalls: ParkedCalls;
   readonly #options: StatelessFrontOptions;
+  /** For notifications that no revision defines. They are rejected if they lack the `_meta` of a request. */
+  readonly #handleNotification: Handler;
 
   constructor(handler: Handler, parkedCalls: ParkedCalls, options: StatelessFrontOptions) {
     this.#handler = handler;
     this.#parkedCalls = parkedCalls;
     this.#options = options;
+    this.#handleNotification = (request, context) => handler(request, { ...context, isNotification: true });
   }
 
-  async answer(message: RequestMessage, inbound: Inbound, inFlight: InFlightCall): Promise<Result> {
+  async answer(call: ServerCall): Promise<Result> {
+    const { message } = call;
     const { method } = message;
     const params = (message.params ?? {}) as Params;
-    const { revision, call } = this.#call(params, inbound, inFlight);
+    const revision = this.#prepare(call, params);
+    if (!("id" in message)) return this.#parkedCalls.handle({ method, params }, call, this.#handleNotification);
     if (!revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     checkParams(method, params);
     const request: Request = { method, params: revision.lift.request(method, params) };
-    if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
+    if (method === "subscriptions/listen") return this.#listen(message.id, request, call);
     let result: Result;
     try {
       result = await this.#parkedCalls.handle(request, call, this.#handler);
@@ -79,18 +74,27 @@ export class StatelessFront {
     return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };
   }
 
-  /** Handles a notification that no revision defines. Rejects if it lacks the `_meta` of a request. */
-  async takeVendor({ method, params = {} }: NotificationMessage, inbound: Inbound, call: InFlightCall): Promise<void> {
-    const handler: Handler = (request, context) => this.#handler(request, { ...context, isNotification: true });
-    await this.#parkedCalls.handle({ method, params }, this.#call(params, inbound, call).call, handler);
-  }
-
-  errorBody(error: unknown, message: RequestMessage): ErrorBody {
+  errorBody(error: unknown, message: CallMessage): ErrorBody {
     return toErrorBody(error, { method: message.method, params: message.params ?? {} }, NEWEST);
   }
 
-  #call(params: Params, inbound: Inbound, inFlight: InFlightCall): { revision: Revision; call: StatelessCall } {
-    const { meta, name, capabilities } = inFlight.envelope ?? readEnvelope(params);
+  /** Sends a notification of a call to the client, if the client wants it. */
+  notify(call: ServerCall, notification: Notification): void {
+    const { method, params } = notification;
+    if (method === "notifications/progress") {
+      const event = call.progressEvent(notification);
+      if (event !== undefined) this.#send(event, call);
+    } else if (method === "notifications/message") {
+      const { logLevel } = call;
+      if (logLevel === undefined) return;
+      if (LOG_LEVELS.indexOf(params?.["level"] as LogLevel) >= LOG_LEVELS.indexOf(logLevel))
+        this.#send(notification, call);
+    } else if (isVendorMethod(method)) this.#send(notification, call);
+  }
+
+  /** Reads `_meta`: the revision, the caller and what it wants of this call. */
+  #prepare(call: ServerCall, params: Params): Revision {
+    const { meta, name, capabilities } = call.envelope ?? readEnvelope(params);
     const revision = this.#options.revisions.find((candidate) => candidate.name === name);
     if (revision === undefined) throw unsupportedRevision(name, this.#options.revisions);
     const level = meta[META.logLevel];
@@ -99,53 +103,40 @@ export class StatelessFront {
     }
     const lifted = revision.lift.clientCapabilities(capabilities);
     const { connection, identity } = this.#options;
-    const caller = statelessCaller(meta[META.clientInfo], lifted, inbound.caller ?? identity, connection);
-    const progress = progressFilter(meta["progressToken"]);
-    const logLevel = level as LogLevel | undefined;
-    const minLevel = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
-    const notify = (notification: Notification): void => {
-      if (inFlight.done || inFlight.cancelled) return;
-      const { method, params: fields } = notification;
-      if (method === "notifications/progress") {
-        const event = progress(notification);
-        if (event !== undefined) this.#send(event, revision, inbound);
-      } else if (method === "notifications/message") {
-        if (LOG_LEVELS.indexOf(fields?.["level"] as LogLevel) >= minLevel) this.#send(notification, revision, inbound);
-      } else if (isVendorMethod(method)) this.#send(notification, revision, inbound);
-    };
-    const task = hasTasks(lifted) ? TASKS_DECLARED : undefined;
-    return { revision, call: { revision: name, caller, logLevel, task, inFlight, notify } };
+    call.revision = name;
+    call.caller = statelessCaller(meta[META.clientInfo], lifted, call.identity ?? identity, connection);
+    call.logLevel = level as LogLevel | undefined;
+    call.task = hasTasks(lifted) ? TASKS_DECLARED : undefined;
+    return revision;
   }
 
-  async #listen(message: RequestMessage, request: Request, call: StatelessCall, inbound: Inbound): Promise<Result> {
-    const tag = { [META.subscriptionId]: message.id };
-    const { inFlight } = call;
-    const { cancelToken } = inFlight;
-    const revision = this.#options.revisions.find(({ name }) => name === call.revision) ?? NEWEST;
+  async #listen(id: Id, request: Request, call: ServerCall): Promise<Result> {
+    const tag = { [META.subscriptionId]: id };
     let finish: (result: Result) => void = () => undefined;
     const empty = new Promise<Result>((resolve) => {
       finish = resolve;
     });
     const notify = (notification: Notification): void => {
       const { method } = notification;
-      if (inFlight.done || inFlight.cancelled) return;
+      if (call.isDone || call.isCancelled) return;
       const granted = grantedIn(notification);
       if (granted === undefined && !CHANGES.has(method) && !isVendorMethod(method)) return;
       const params = { ...notification.params, _meta: { ...notification.params?._meta, ...tag } };
-      this.#send({ method, params }, revision, inbound);
+      this.#send({ method, params }, call);
       // A subscription that grants nothing ends at once.
       if (granted !== undefined && grantsNothing(granted)) finish({});
     };
-    const listening = this.#parkedCalls.handle(request, { ...call, notify }, this.#handler);
+    const listening = this.#parkedCalls.handle(request, call, this.#handler, notify);
     const result = await Promise.race([listening, empty]);
-    cancelToken.abort(new Error("The subscription is over"));
+    call.abort(new Error("The subscription is over"));
     listening.catch(() => undefined);
     return { ...result, resultType: "complete", _meta: { ...result._meta, ...tag } };
   }
 
-  #send(notification: Notification, revision: Revision, inbound: Inbound): void {
-    const lowered = revision.lower.notification(notification);
-    if (lowered !== undefined) void inbound.reply({ jsonrpc: "2.0", ...lowered }).catch(() => undefined);
+  #send(notification: Notification, { revision, carrier }: ServerCall): void {
+    const { lower } = this.#options.revisions.find(({ name }) => name === revision) ?? NEWEST;
+    const lowered = lower.notification(notification);
+    if (lowered !== undefined) carrier.send({ jsonrpc: "2.0", ...lowered });
   }
 }
 

@@ -2,28 +2,19 @@
 // parked-calls.ts, which finds it again, because a server loads it only when a handler asks a stateless client.
 
 import { onAbort } from "../../core/async.ts";
-import type { AskOptions, Context, Notification, Request, Result } from "../../core/handler.ts";
+import type { CancelToken } from "../../core/cancel.ts";
+import type { AskOptions, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { PendingInputs } from "../../tasks/pending-inputs.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { ALREADY_ANSWERED, type InFlightCall } from "../calls/in-flight.ts";
-
-/** A request of a stateless client, ready to run. */
-export interface StatelessCall {
-  readonly revision: string;
-  readonly caller: Context["caller"];
-  readonly logLevel: Context["logLevel"];
-  readonly task: Context["task"];
-  readonly inFlight: InFlightCall;
-  readonly notify: (notification: Notification) => void;
-}
+import { ALREADY_ANSWERED, type ServerCall } from "../calls/call-table.ts";
 
 /** The outcome of an answered round, for all retries that send its state. */
 interface AnsweredRound {
   readonly next: Promise<Result>;
   /** Retries that wait for the outcome. The call is cancelled when the last of them is cancelled. */
-  readonly waiting: Set<StatelessCall>;
+  readonly waiting: Set<ServerCall>;
   isSettled: boolean;
 }
 
@@ -44,7 +35,7 @@ export class ParkedCall {
   readonly #answered = new Map<number, AnsweredRound>();
   round = 0;
   deadline = 0;
-  readonly #cancelToken: StatelessCall["inFlight"]["cancelToken"];
+  readonly #cancelToken: CancelToken;
   readonly #inputs = new PendingInputs(() => this.#gather());
   /** Answers that the client sent with its first request. */
   #given: Json;
@@ -61,17 +52,17 @@ export class ParkedCall {
 
   constructor(
     { params }: Request,
-    { caller, inFlight, notify }: StatelessCall,
+    call: ServerCall,
     waiter: (next: Result | Promise<Result>) => void,
     park: (parked: ParkedCall, inputRequests: Json) => Result,
   ) {
-    this.principal = caller.principal ?? "";
-    this.#scopes = caller.scopes ?? [];
-    this.#cancelToken = inFlight.cancelToken;
+    this.principal = call.principal ?? "";
+    this.#scopes = call.caller.scopes ?? [];
+    this.#cancelToken = call;
     const given = params["requestState"] === undefined ? params["inputResponses"] : undefined;
     this.#given = isObject(given) ? given : {};
     this.#waiter = waiter;
-    this.#notify = notify;
+    this.#notify = (notification) => call.notify(notification);
     this.#park = park;
     const { signal } = this.#cancelToken;
     onAbort(signal, () => this.#rejectInputs(signal.reason as Error));
@@ -100,7 +91,7 @@ export class ParkedCall {
   }
 
   /** Answers a retry with the state of a round; the call outlives it by `ttlMs`. */
-  retry(round: number, { params }: Request, call: StatelessCall, ttlMs: number): Promise<Result> {
+  retry(round: number, { params }: Request, call: ServerCall, ttlMs: number): Promise<Result> {
     const requiredScopes = this.#scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
     if (requiredScopes.length > 0) {
       // We do not know which scopes the call needs, so the retry must have all scopes of the first request.
@@ -110,7 +101,7 @@ export class ParkedCall {
     if (known !== undefined) return this.#wait(known, call);
     const responses = params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
-    call.inFlight.cancelToken.signal.throwIfAborted();
+    call.signal.throwIfAborted();
     // The client has retried, so the call no longer expires, however long it runs.
     this.deadline = Infinity;
     const waiting = new Set([call]);
@@ -131,10 +122,10 @@ export class ParkedCall {
   }
 
   /** Waits for the outcome. Cancelling a retry affects only that retry; cancelling the last one cancels the call. */
-  #wait(answered: AnsweredRound, call: StatelessCall): Promise<Result> {
+  #wait(answered: AnsweredRound, call: ServerCall): Promise<Result> {
     const { next, waiting } = answered;
     if (answered.isSettled) return next;
-    const { signal } = call.inFlight.cancelToken;
+    const { signal } = call;
     waiting.add(call);
     return new Promise<Result>((resolve, reject) => {
       const forget = onAbort(signal, () => {

@@ -7,6 +7,7 @@ import { RawPeer, statelessMeta } from "../../../test/support/dialogue/raw-peer.
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
+import type { Inbound } from "../../transport/transport.ts";
 import type { ParkedCallsOptions } from "./parked-calls.ts";
 import { serveTransport, type ServedConnection } from "../connection.ts";
 
@@ -260,7 +261,7 @@ describe("a requestState", () => {
     const [ours, theirs] = memoryPair();
     let principal = "ada";
     const named: typeof ours = {
-      start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { principal } })),
+      start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { principal } } as Inbound)),
       send: (message) => ours.send(message),
       close: () => ours.close(),
     };

@@ -10,10 +10,10 @@ import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
-import { ALREADY_ANSWERED } from "../calls/in-flight.ts";
+import { ALREADY_ANSWERED, type ServerCall } from "../calls/call-table.ts";
 import { checkEncodable } from "../calls/client-requests.ts";
 import type { Json } from "../../protocol/revision.ts";
-import type { ParkedCall, StatelessCall } from "./parked-call.ts";
+import type { ParkedCall } from "./parked-call.ts";
 
 /** Limits of calls that wait for an answer of their client, and the key that seals their state. */
 export interface ParkedCallsOptions {
@@ -60,13 +60,15 @@ export class ParkedCalls {
     return this.#parked.size === 0;
   }
 
-  /** Runs a request, or resumes the parked call that a retry belongs to. */
-  handle(request: Request, call: StatelessCall, handler: Handler): Promise<Result> {
+  /** Runs a request, or resumes the parked call that a retry belongs to. `notify` replaces that of the call. */
+  handle(request: Request, call: ServerCall, handler: Handler, notify?: Context["notify"]): Promise<Result> {
     const state = request.params["requestState"];
     if (typeof state === "string" && state.startsWith(this.#prefix)) return this.#resume(request, call, state);
     if (call.caller.canBeAsked && INPUT_METHODS.has(request.method)) return this.#begin(request, call, handler);
     const ask: Context["ask"] = (input) => ignoreRejection(refuseInput(input, request, call));
-    return handler(request, contextOf(call, call.notify, ask));
+    if (notify !== undefined) return handler(request, contextOf(call, notify, ask));
+    const notifyCaller = (notification: Notification): void => call.notify(notification);
+    return handler(request, contextOf(call, notifyCaller, ask));
   }
 
   /**
@@ -84,7 +86,7 @@ export class ParkedCalls {
   }
 
   /** Runs a call that may ask. It becomes a parked call when it asks for the first time. */
-  #begin(request: Request, call: StatelessCall, handler: Handler): Promise<Result> {
+  #begin(request: Request, call: ServerCall, handler: Handler): Promise<Result> {
     let parked: ParkedCall | undefined;
     let isOver = false;
     let resolve!: (next: Result | Promise<Result>) => void;
@@ -128,7 +130,7 @@ export class ParkedCalls {
     return { resultType: "input_required", inputRequests, requestState };
   }
 
-  #resume(request: Request, call: StatelessCall, state: string): Promise<Result> {
+  #resume(request: Request, call: ServerCall, state: string): Promise<Result> {
     const sealed = this.#seal.open(state.slice(this.#prefix.length)) as SealedState | undefined;
     if (sealed === undefined) throw invalidParams("requestState was altered or has expired; call again without it");
     if (sealed.principal !== (call.caller.principal ?? "") || sealed.digest !== digestOf(request)) {
@@ -178,22 +180,13 @@ function digestOf({ method, params }: Request): string {
 }
 
 /** Without spreads, which would slow down every call. */
-function contextOf(call: StatelessCall, notify: Context["notify"], ask: Context["ask"]): Context {
-  const { revision, caller, logLevel, task, inFlight } = call;
-  const { cancelToken } = inFlight;
-  return cancelToken.attachTo({
-    [CANCEL_TOKEN]: cancelToken,
-    revision,
-    caller,
-    logLevel,
-    task,
-    notify,
-    ask,
-  } as ContextBeforeSignal);
+function contextOf(call: ServerCall, notify: Context["notify"], ask: Context["ask"]): Context {
+  const { revision, caller, logLevel, task } = call;
+  return call.attachTo({ [CANCEL_TOKEN]: call, revision, caller, logLevel, task, notify, ask } as ContextBeforeSignal);
 }
 
 /** Returns what to ask the client. Throws if it cannot be asked that during this request. */
-function checkInput({ method, params }: Request, during: Request, { caller }: StatelessCall): Request {
+function checkInput({ method, params }: Request, during: Request, { caller }: ServerCall): Request {
   if (!INPUT_METHODS.has(during.method)) {
     const message = `A client of this revision cannot be asked during ${during.method}`;
     throw McpError.of("invalid_request", message, { method });
@@ -207,7 +200,7 @@ function checkInput({ method, params }: Request, during: Request, { caller }: St
 }
 
 /** Rejects with the reason why the client cannot be asked. */
-async function refuseInput(input: Request, during: Request, call: StatelessCall): Promise<never> {
+async function refuseInput(input: Request, during: Request, call: ServerCall): Promise<never> {
   checkInput(input, during, call);
   throw McpError.of("internal_error", "The client cannot be asked during this call");
 }

@@ -16,7 +16,13 @@ import {
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { changedMethod } from "../../protocol/lists.ts";
-import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
+import {
+  SessionLost,
+  type Inbound,
+  type Receive,
+  type SendOptions,
+  type Transport,
+} from "../../transport/transport.ts";
 import type { HttpConnection, PostOptions } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 import { isSameId } from "./responses.ts";
@@ -50,14 +56,14 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
   protected readonly closed: AbortController = new AbortController();
   readonly #inFlight = new Map<Id, SentRequest<Session>>();
   protected session: Session | undefined;
-  #receive: (inbound: Inbound) => void = () => undefined;
+  #receive: Receive = () => undefined;
 
   constructor(http: HttpConnection, tools: ToolFacts) {
     this.http = http;
     this.tools = tools;
   }
 
-  async start(receive: (inbound: Inbound) => void): Promise<void> {
+  async start(receive: Receive): Promise<void> {
     this.#receive = receive;
   }
 
@@ -185,19 +191,17 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
       this.pass({ kind: "message", message: isUnnamed ? { ...message, id: about } : message }, about);
       return isUnnamed || isResponseTo(message, about);
     }
-    this.pass({ kind: "batch", batch: decoded.items }, about);
+    this.pass(decoded, about);
     return decoded.items.some((item) => "message" in item && isResponseTo(item.message, about));
   }
 
   /** Passes a message or an event on, with the request that it belongs to. */
-  protected pass(what: Pick<Inbound, "kind" | "message" | "batch" | "fault" | "retryMs">, about?: Id): void {
-    const gone = this.closed.signal;
-    if (gone.aborted) return;
-    const { kind, message } = what;
+  protected pass(inbound: Inbound, about?: Id): void {
+    if (this.closed.signal.aborted) return;
+    const message = inbound.kind === "message" ? inbound.message : undefined;
     const isToolChange = message !== undefined && "method" in message && message.method === TOOLS_CHANGED;
-    if (isToolChange || kind === "lost" || kind === "gap") this.tools.forget();
-    const reply = async (message: Message | readonly Message[]): Promise<void> => this.send(message);
-    this.#receive({ ...what, ...(about === undefined ? undefined : { about }), gone, reply });
+    if (isToolChange || inbound.kind === "lost" || inbound.kind === "gap") this.tools.forget();
+    this.#receive(about === undefined ? inbound : ({ ...inbound, about } as Inbound));
   }
 }
 

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SseReader, readSse, type ServerSentEvent } from "./sse-reader.ts";
-import { formatEvent } from "../server/reply.ts";
+import { formatEvent } from "../server/sse-writer.ts";
 
 /** An event with its data as a string, without the fields that it lacks. */
 interface Heard {

@@ -8,7 +8,8 @@ import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import type { HttpResponse, ClientHttpRequest } from "./requester.ts";
-import type { Inbound, Transport } from "../../transport/transport.ts";
+import { messageOf } from "../../../test/support/dialogue/seen-inbound.ts";
+import type { Transport } from "../../transport/transport.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { SessionHttpTransport } from "./session.ts";
@@ -92,7 +93,8 @@ async function createHarness(Class: TransportClass, responder: Responder, auth?:
   const http = new HttpConnection({ url, requester: server, auth, limits: DEFAULT_LIMITS });
   const transport = new Class(http, new ToolFacts());
   const delivered: unknown[] = [];
-  await transport.start(({ message }: Inbound) => {
+  await transport.start((inbound) => {
+    const message = messageOf(inbound);
     if (message !== undefined) delivered.push("method" in message ? message.method : message.id);
   });
   return {

@@ -1,28 +1,22 @@
 // The checks that an HTTP request must pass before its message is handled: Accept, Content-Type, body, authentication,
 // and the limits on requests and sessions. A request that fails a check gets an error response with a status.
 
-import { callListener, printProblem } from "../../core/listeners.ts";
-import type { ByteBudget, ByteHolder, FairLimit } from "../../core/budgets.ts";
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
-import type { Caller } from "../../core/handler.ts";
+import type { FairLimit } from "../../core/fair-limit.ts";
+import type { CallerIdentity } from "../../core/handler.ts";
+import { callListener, printProblem } from "../../core/listeners.ts";
 import { withoutCredentials } from "../../core/secrets.ts";
 import { errorMessage } from "../../core/values.ts";
+import { type CallPlaces, CallRefused } from "../../dialogue/calls/call-places.ts";
 import { decode } from "../../jsonrpc/codec.ts";
+import { isRequest } from "../../jsonrpc/message.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
-import { type ErrorKind, codeOf, McpError } from "../../protocol/errors.ts";
-import {
-  isNotification,
-  isRequest,
-  type Message,
-  type ErrorBody,
-  type ErrorMessage,
-  type RequestMessage,
-} from "../../jsonrpc/message.ts";
-import { HttpError, type BodyCounter, type BodyLimits, type HttpRequest } from "./http-request.ts";
+import type { ErrorKind } from "../../protocol/errors.ts";
+import type { Inbound } from "../../transport/transport.ts";
+import { type BodyLimits, HttpError, type HttpRequest } from "./http-request.ts";
 import type { LimitValues } from "./options.ts";
-import type { Reply } from "./reply.ts";
-import type { BatchItem, Inbound } from "../../transport/transport.ts";
-import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
+import type { HttpReply } from "./reply.ts";
+import { errorResponse } from "./statuses.ts";
 
 /** The types that the reply to a POST may have. */
 export const POST_TYPES: readonly string[] = ["application/json", "text/event-stream"];
@@ -63,25 +57,20 @@ function checkContentType({ headers }: HttpRequest): void {
 }
 
 /** The parsed body of a POST: one message, or a batch. */
-export type ParsedBody = (
-  | { readonly kind: "message"; readonly message: Message }
-  | { readonly kind: "batch"; readonly items: readonly BatchItem[] }
-) & {
-  /** The length of a long body. */
-  readonly length?: number;
-};
+export type ParsedBody = Extract<Inbound, { readonly kind: "message" | "batch" }>;
 
 /** From this length on, the characters of a body count until its request is finished. */
 const LONG_BODY_LENGTH = 64 * 1024;
 
 /** Reads the body and passes it to `take`. Sends the response if it is not a valid message, or if `take` throws. */
-export function readMessage(reply: Reply, { limits, fail }: SharedLimits, take: (body: ParsedBody) => void): void {
+export function readMessage(reply: HttpReply, { limits, fail }: SharedLimits, take: (body: ParsedBody) => void): void {
   checkContentType(reply.request);
   const onBody = (text: string): void => {
     try {
       const body = parseMessage(text, reply, limits);
       if (body === undefined) return;
-      take(text.length < LONG_BODY_LENGTH ? body : { ...body, length: text.length });
+      if (text.length >= LONG_BODY_LENGTH) reply.bodyLength = text.length;
+      take(body);
     } catch (error) {
       fail(reply, error);
     }
@@ -91,7 +80,7 @@ export function readMessage(reply: Reply, { limits, fail }: SharedLimits, take: 
 }
 
 /** If the body is not a valid message, sends the error and returns undefined. */
-function parseMessage(text: string, reply: Reply, limits: LimitValues): ParsedBody | undefined {
+function parseMessage(text: string, reply: HttpReply, limits: LimitValues): ParsedBody | undefined {
   const decoded = decode(text, limits);
   if (decoded.kind === "message") {
     // Set here, so that later errors contain the id of the request.
@@ -110,17 +99,6 @@ function parseMessage(text: string, reply: Reply, limits: LimitValues): ParsedBo
 export function expectsResponse(body: ParsedBody): boolean {
   if (body.kind === "message") return isRequest(body.message);
   return body.items.some((item) => "fault" in item || isRequest(item.message));
-}
-
-export function toInbound(body: ParsedBody): Pick<Inbound, "kind" | "message" | "batch"> {
-  return body.kind === "message" ? body : { kind: "batch", batch: body.items };
-}
-
-let neverAborted: AbortSignal | undefined;
-
-/** Created on first use, since Workers do not allow it while a module is loaded. */
-export function neverAbortedSignal(): AbortSignal {
-  return (neverAborted ??= new AbortController().signal);
 }
 
 /** Receives internal errors, which clients must not see. */
@@ -180,23 +158,22 @@ export function callerFrom(
   { headers, host }: HttpRequest,
   identity: Identity | undefined,
   defaultEnv: unknown,
-): Partial<Caller> {
-  const visible = withoutCredentials(headers) as Readonly<Record<string, string>>;
-  const env = host?.env ?? defaultEnv;
-  const given = env === undefined ? undefined : { env };
-  if (identity === undefined) return { headers: visible, ...given };
-  const { principal, scopes, claims } = identity;
-  return {
-    headers: visible,
-    ...given,
-    principal,
-    ...(scopes === undefined ? undefined : { scopes }),
-    ...(claims === undefined ? undefined : { claims }),
+): CallerIdentity {
+  const caller: { -readonly [Name in keyof CallerIdentity]: CallerIdentity[Name] } = {
+    headers: withoutCredentials(headers) as Readonly<Record<string, string>>,
   };
+  const env = host?.env ?? defaultEnv;
+  if (env !== undefined) caller.env = env;
+  if (identity === undefined) return caller;
+  const { principal, scopes, claims } = identity;
+  caller.principal = principal;
+  if (scopes !== undefined) caller.scopes = scopes;
+  if (claims !== undefined) caller.claims = claims;
+  return caller;
 }
 
 /** Sends the response for an error that ended a request. */
-export function sendError(reply: Reply, error: unknown, report: ErrorReporter, compat?: CompatRules): void {
+export function sendError(reply: HttpReply, error: unknown, report: ErrorReporter, compat?: CompatRules): void {
   const sendStatus = (
     status: number,
     message: string,
@@ -208,6 +185,9 @@ export function sendError(reply: Reply, error: unknown, report: ErrorReporter, c
   };
   if (error instanceof HttpError) {
     sendStatus(error.status, error.message, error.headers, error.kind);
+  } else if (error instanceof CallRefused) {
+    const retryAfter = { "retry-after": String(error.retryAfterSeconds) };
+    sendStatus(503, error.message, retryAfter, error.isClosed ? "shutting_down" : undefined);
   } else if (error instanceof AuthError) {
     const status = [400, 401, 403].includes(error.status) ? error.status : 401;
     sendStatus(status, error.message, challengeHeaders(error.challenge));
@@ -217,176 +197,12 @@ export function sendError(reply: Reply, error: unknown, report: ErrorReporter, c
   }
 }
 
-// In stateless style these errors have a status of their own. Any other error, and every error in session style, is
-// sent with a 200.
-const STATUSES: ReadonlyMap<number, number> = new Map(
-  (
-    [
-      ["method_not_found", 404],
-      ["header_mismatch", 400],
-      ["missing_capability", 400],
-      ["unsupported_revision", 400],
-    ] as const satisfies readonly (readonly [ErrorKind, number])[]
-  ).map(([kind, status]) => [codeOf(kind, NEWEST), status]),
-);
-
-export function statusOf(error: ErrorBody): number {
-  return STATUSES.get(error.code) ?? 200;
-}
-
-const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
-  [401, "unauthorized"],
-  [403, "access_denied"],
-  [500, "internal_error"],
-  [503, "rate_limited"],
-]);
-
-/** The JSON-RPC error response for a status, without an id. */
-export function errorResponse(
-  status: number,
-  message: string,
-  kind: ErrorKind = KINDS.get(status) ?? "invalid_request",
-  compat?: CompatRules,
-): ErrorMessage {
-  const body = McpError.of(kind, message).toBody();
-  return { jsonrpc: "2.0", id: null, error: compat?.error(body, kind) ?? body };
-}
-
 /** The limits of one server, shared by its endpoints. */
 export interface SharedLimits {
   readonly limits: LimitValues & BodyLimits;
-  readonly requests: RequestLimiter;
+  readonly places: CallPlaces;
   /** Counts the sessions of all kinds. */
   readonly sessions: FairLimit;
   /** Sends the response for an error that ended a request. */
-  readonly fail: (reply: Reply, error: unknown) => void;
-}
-
-/** Throws a 503 if all places are taken, or the principal has its share of them. */
-export function takePlace(limit: FairLimit, principal: string | undefined, what: string): void {
-  const refusal = limit.take(principal);
-  if (refusal === undefined) return;
-  const whose = refusal === "share" ? " of yours" : "";
-  throw new HttpError(503, `Too many ${what}${whose} are open; try again later`, { "retry-after": "10" });
-}
-
-function tooMany(what: string, refusal: "full" | "share"): HttpError {
-  const whose = refusal === "share" ? " of yours" : "";
-  return new HttpError(503, `Too many ${what}${whose} are in flight; try again soon`, { "retry-after": "1" });
-}
-
-/**
- * Limits the bodies that are still arriving. If there are too many, the oldest one is given up: a body that takes long
- * must not keep out those that come at once.
- */
-export class BodyLimiter implements BodyCounter {
-  readonly #max: number;
-  readonly #budget: ByteBudget;
-  readonly #bodies = new Set<ByteHolder>();
-
-  constructor(max: number, budget: ByteBudget) {
-    this.#max = max;
-    this.#budget = budget;
-  }
-
-  update(body: ByteHolder): void {
-    this.#bodies.add(body);
-    for (const oldest of this.#bodies) {
-      if (this.#bodies.size <= this.#max) break;
-      this.#bodies.delete(oldest);
-      oldest.disconnect();
-    }
-    if (this.#bodies.has(body)) this.#budget.update(body);
-  }
-
-  release(body: ByteHolder): void {
-    this.#bodies.delete(body);
-    this.#budget.release(body);
-  }
-}
-
-/**
- * Call this without an argument when the request is finished. If its client has disconnected, pass the promise of the
- * handler that still runs. Only the first call counts.
- */
-export type Release = (running?: Promise<unknown>) => void;
-
-/**
- * Limits the requests in flight over all clients, and those of one principal; also the characters of those that are
- * long. Responses and notifications of the protocol are not limited, since requests in flight may be waiting for them.
- * Pings are not limited either. Subscriptions have their own limit.
- */
-export class RequestLimiter {
-  readonly #inFlight: FairLimit;
-  readonly #abandoned: FairLimit;
-  readonly #lengths: FairLimit;
-  #isClosed = false;
-
-  /** `limit` makes the limit for one of two counts; `lengths` limits the characters of long requests. */
-  constructor(limit: () => FairLimit, lengths: FairLimit) {
-    this.#inFlight = limit();
-    this.#abandoned = limit();
-    this.#lengths = lengths;
-  }
-
-  /** Throws a 503 if the limit is reached. */
-  begin(body: ParsedBody, principal: string | undefined): Release {
-    // Checked again, because the shutdown may have begun while the body was read.
-    this.check();
-    const size = countRequests(body);
-    if (size === 0) return () => undefined;
-    // A batch larger than the limit is accepted if nothing else is in flight.
-    const refusal = this.#inFlight.take(principal, size);
-    if (refusal !== undefined) throw tooMany("requests", refusal);
-    const { length = 0 } = body;
-    const lengthRefusal = length === 0 ? undefined : this.#lengths.take(principal, length);
-    if (lengthRefusal !== undefined) {
-      this.#inFlight.release(principal, size);
-      throw tooMany("long requests", lengthRefusal);
-    }
-    let isReleased = false;
-    return (running) => {
-      if (isReleased) return;
-      isReleased = true;
-      if (running === undefined) this.#inFlight.release(principal, size);
-      else this.#abandon(principal, size, running);
-      if (length === 0) return;
-      const freed = (): void => this.#lengths.release(principal, length);
-      if (running === undefined) freed();
-      else running.then(freed, freed);
-    };
-  }
-
-  /**
-   * Stops counting the requests of a handler that still runs after its client has disconnected. They are counted apart
-   * then, with the same limit; above it, they stay in the first count.
-   */
-  #abandon(principal: string | undefined, size: number, running: Promise<unknown>): void {
-    const fits = this.#abandoned.take(principal, size) === undefined;
-    if (fits) this.#inFlight.release(principal, size);
-    const finished = (): void => (fits ? this.#abandoned : this.#inFlight).release(principal, size);
-    running.then(finished, finished);
-  }
-
-  /** Throws a 503 after `close`. */
-  check(): void {
-    if (this.#isClosed) throw shuttingDown();
-  }
-
-  close(): void {
-    this.#isClosed = true;
-  }
-}
-
-export function shuttingDown(): HttpError {
-  return new HttpError(503, "The server is shutting down", { "retry-after": "5" }, "shutting_down");
-}
-
-function countRequests(body: ParsedBody): number {
-  const message = body.kind === "message" ? body.message : undefined;
-  if (message !== undefined && isNotification(message) && isVendorMethod(message.method)) return 1;
-  if (!expectsResponse(body)) return 0;
-  if (body.kind === "batch") return body.items.filter((item) => "message" in item && isRequest(item.message)).length;
-  const { method } = body.message as RequestMessage;
-  return method === "subscriptions/listen" || method === "ping" ? 0 : 1;
+  readonly fail: (reply: HttpReply, error: unknown) => void;
 }

@@ -1,104 +1,139 @@
-// The MCP endpoint at one path. Serves both styles and decides for each message: one whose body or header declares a
-// stateless revision is handled on its own. All others belong to a session, which begins with `initialize` and is
-// identified by a header afterwards. The router has checked the caller before.
+// The MCP endpoint at one path. Serves both styles: a stateless message is a call of its own, all others belong to a
+// session, which begins with `initialize` and is identified by a header afterwards. The router has checked the caller
+// before. Of stateless calls, only parked ones are kept between requests: their handlers wait until the client retries
+// the request with the input that it was asked for.
 
 import type { Identity } from "../../core/authentication.ts";
-import type { Caller, Handler } from "../../core/handler.ts";
-import { serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
+import type { CallerIdentity, Handler } from "../../core/handler.ts";
+import { CallTable } from "../../dialogue/calls/call-table.ts";
 import { unsupportedRevision } from "../../dialogue/calls/errors.ts";
-import { isStateless } from "../../dialogue/stateless/front.ts";
-import { isRequest, type RequestMessage } from "../../jsonrpc/message.ts";
+import { type ConnectionOptions, type ServedConnection, serveTransport } from "../../dialogue/connection.ts";
+import { StatelessFront } from "../../dialogue/stateless/front.ts";
+import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
+import { styleOf, type Styles, stylesOf } from "../../dialogue/style.ts";
+import { isRequest, isResponse, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
+import { type Envelope, readEnvelope } from "../../protocol/params.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import { ASSUMED } from "../../protocol/revisions/index.ts";
-import { REVISION_HEADER, SESSION_HEADER } from "../headers.ts";
+import { ASSUMED, isVendorMethod } from "../../protocol/revisions/index.ts";
+import { NO_CARRIER } from "../../transport/carrier.ts";
+import { tapCarrier } from "../../transport/tap.ts";
+import { checkHeaders, REVISION_HEADER, SESSION_HEADER } from "../headers.ts";
 import {
   callerFrom,
   checkAccept,
   expectsResponse,
+  type ParsedBody,
   POST_TYPES,
   readMessage,
-  type ParsedBody,
   type SharedLimits,
 } from "./admission.ts";
-import { HttpError, type HttpRequest } from "./http-request.ts";
-import type { ReplayStore } from "./replay.ts";
-import type { Reply } from "./reply.ts";
-import { HttpSession, SessionTable } from "./session.ts";
-import type { SessionIds } from "./session.ts";
-import type { StatelessEndpoint } from "./stateless.ts";
+import { HttpError } from "./http-request.ts";
+import type { ReplayStore } from "./replay-stream.ts";
+import type { HttpReply } from "./reply.ts";
+import { HttpSession, SESSION_CLOSED } from "./session.ts";
+import type { SessionIds } from "./session-ids.ts";
+import { SessionTable } from "./session-table.ts";
+import { errorResponse } from "./statuses.ts";
 
 export class McpEndpoint {
   readonly #handler: Handler;
-  readonly #stateless: StatelessEndpoint;
+  readonly #calls: CallTable;
+  readonly #parkedCalls: ParkedCalls;
+  readonly #front: StatelessFront;
   readonly #shared: SharedLimits;
+  /** For each session. */
   readonly #connection: ConnectionOptions;
   readonly #store: ReplayStore;
   /** Undefined if nothing is kept between requests. */
   readonly #ids: SessionIds | undefined;
   readonly #sessions: SessionTable<HttpSession>;
   readonly #revisions: readonly Revision[];
+  readonly #styles: Styles;
   readonly #sessionNames: ReadonlySet<string>;
   readonly #statelessNames: ReadonlySet<string>;
 
   constructor(
     handler: Handler,
-    stateless: StatelessEndpoint,
     revisions: readonly Revision[],
     connection: ConnectionOptions,
+    parkedCalls: ParkedCallsOptions | undefined,
     shared: SharedLimits,
     ids: SessionIds | undefined,
     store: ReplayStore,
   ) {
-    this.#ids = ids;
-    const names = (style: Revision["style"]): Set<string> =>
-      new Set(revisions.filter((revision) => revision.style === style).map(({ name }) => name));
+    const ofStyle = (style: Revision["style"]): Revision[] => revisions.filter((revision) => revision.style === style);
     this.#handler = handler;
-    this.#stateless = stateless;
     this.#revisions = revisions;
-    this.#sessionNames = names("session");
-    this.#statelessNames = names("stateless");
-    this.#connection = connection;
+    this.#styles = stylesOf(revisions);
+    this.#sessionNames = new Set(ofStyle("session").map(({ name }) => name));
+    this.#statelessNames = new Set(ofStyle("stateless").map(({ name }) => name));
+    this.#connection = { ...connection, revisions: [...this.#sessionNames], graceMs: 0 };
     this.#shared = shared;
+    this.#ids = ids;
     this.#store = store;
     this.#sessions = new SessionTable(shared);
+    const { places } = shared;
+    this.#calls = new CallTable({ places, unanswered: "The server was shut down before the request was answered" });
+    this.#parkedCalls = new ParkedCalls(parkedCalls);
+    this.#front = new StatelessFront(handler, this.#parkedCalls, { revisions: ofStyle("stateless") });
   }
 
   /** Sends the response for its own errors, so that no promise is needed for them. */
-  post(reply: Reply, identity: Identity | undefined): void {
+  post(reply: HttpReply, identity: Identity | undefined): void {
     checkAccept(reply.request, POST_TYPES);
     const take = (body: ParsedBody): void => this.#take(body, reply, identity);
     readMessage(reply, this.#shared, take);
   }
 
-  #take(body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
-    const { request } = reply;
-    if (!this.#isStateless(body, request)) this.#postToSession(body, reply, identity);
-    else if (body.kind === "batch") {
+  #take(body: ParsedBody, reply: HttpReply, identity: Identity | undefined): void {
+    const { headers } = reply.request;
+    const message = body.kind === "message" ? body.message : undefined;
+    const isDeclared = this.#statelessNames.has(headers[REVISION_HEADER] ?? "");
+    const style = styleOf(message, this.#styles, headers[SESSION_HEADER] !== undefined, isDeclared);
+    // The shutdown may have begun while the body was read.
+    this.#shared.places.check();
+    const caller = callerFrom(reply.request, identity, this.#connection.env);
+    if (style === "session") this.#postToSession(body, reply, caller);
+    else if (message === undefined) {
       throw new HttpError(400, "This revision has no batches: send one message at a time");
-    } else if (this.#isUnsupportedHandshake(body, request)) {
-      const { id = null, params } = body.message as { id?: null; params?: { protocolVersion?: unknown } };
-      const error = unsupportedRevision(params?.protocolVersion, this.#revisions).toBody();
-      reply.sendJson({ jsonrpc: "2.0", id, error }, 400);
-    } else {
-      const release = this.#shared.requests.begin(body, identity?.principal);
-      try {
-        this.#stateless.post(body.message, reply, callerFrom(request, identity, this.#connection.env), release);
-      } catch (error) {
-        release();
-        throw error;
-      }
+    } else this.#answer(message, reply, caller);
+  }
+
+  /** Answers a stateless message: a call of its own, which ends when its client disconnects. */
+  #answer(message: Message, reply: HttpReply, caller: CallerIdentity): void {
+    if (isResponse(message)) {
+      const problem = "Responses cannot be posted in this revision: send inputResponses in a retry of the request";
+      return reply.sendJson(errorResponse(400, problem), 400);
     }
+    const { tap } = this.#connection;
+    if (!isRequest(message)) {
+      // A vendor's notification has no stream, so nothing can be sent back.
+      const carrier = tap === undefined ? NO_CARRIER : tapCarrier(NO_CARRIER, tap, message);
+      if (isVendorMethod(message.method)) this.#calls.open(message, carrier, caller, this.#front);
+      return reply.sendEmpty(202);
+    }
+    let envelope: Envelope;
+    try {
+      envelope = readEnvelope(message.params ?? {});
+      checkHeaders(message, envelope.name, reply.request.headers);
+    } catch (error) {
+      const body = this.#front.errorBody(error, message);
+      return reply.sendJson({ jsonrpc: "2.0", id: message.id, error: body }, 400);
+    }
+    reply.carry();
+    const carrier = tap === undefined ? reply : tapCarrier(reply, tap, message);
+    this.#calls.open(message, carrier, caller, this.#front, envelope);
   }
 
   /** Opens a stream for messages outside any request, or resumes a broken stream. */
-  async get(reply: Reply, identity: Identity | undefined): Promise<void> {
-    const session = await this.#findSession(reply, identity);
+  async get(reply: HttpReply, identity: Identity | undefined): Promise<void> {
+    const session = await this.#findSession(reply, callerFrom(reply.request, identity, this.#connection.env));
     checkAccept(reply.request, ["text/event-stream"]);
     session.get(reply, reply.request.headers["last-event-id"]);
   }
 
-  async delete(reply: Reply, identity: Identity | undefined): Promise<void> {
-    const session = await this.#findSession(reply, identity);
+  async delete(reply: HttpReply, identity: Identity | undefined): Promise<void> {
+    const session = await this.#findSession(reply, callerFrom(reply.request, identity, this.#connection.env));
     this.#ids?.end(session.id);
     await this.#sessions.end(session);
     reply.sendEmpty(204);
@@ -106,71 +141,66 @@ export class McpEndpoint {
 
   /** Whether no session is open and no request runs. */
   get isIdle(): boolean {
-    return this.#sessions.isEmpty && this.#stateless.isIdle;
+    return this.#sessions.isEmpty && this.#calls.isEmpty && this.#parkedCalls.isEmpty;
   }
 
   async close(graceMs: number): Promise<void> {
-    await Promise.all([this.#stateless.close(graceMs), this.#sessions.close(graceMs)]);
+    const closing = this.#calls.close(graceMs, new Error("The connection is closed"));
+    await Promise.all([closing.then(() => this.#parkedCalls.close()), this.#sessions.close(graceMs)]);
   }
 
-  #isStateless(body: ParsedBody, { headers }: HttpRequest): boolean {
-    if (this.#statelessNames.size === 0) return false;
-    if (this.#sessionNames.size === 0 || this.#statelessNames.has(headers[REVISION_HEADER] ?? "")) return true;
-    if (body.kind === "batch" || !("method" in body.message)) return false;
-    const { message } = body;
-    return isStateless(message) && (message.params?.["_meta"] !== undefined || headers[SESSION_HEADER] === undefined);
-  }
-
-  /** Whether the message is a handshake although no session-style revision is served. */
-  #isUnsupportedHandshake(body: ParsedBody & { kind: "message" }, { headers }: HttpRequest): boolean {
-    if (this.#sessionNames.size > 0 || this.#statelessNames.has(headers[REVISION_HEADER] ?? "")) return false;
-    return isRequest(body.message) && body.message.method === "initialize" && !isStateless(body.message);
-  }
-
-  #postToSession(body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
+  #postToSession(body: ParsedBody, reply: HttpReply, caller: CallerIdentity): void {
+    const handshake = body.kind === "message" && isRequest(body.message) ? body.message : undefined;
+    const isHandshake = handshake?.method === "initialize";
+    if (this.#sessionNames.size === 0 && isHandshake) {
+      const error = unsupportedRevision(handshake.params?.["protocolVersion"], this.#revisions).toBody();
+      return reply.sendJson({ jsonrpc: "2.0", id: handshake.id, error }, 400);
+    }
     if (this.#ids === undefined) {
-      void this.#answerAlone(body, reply, identity).catch((error: unknown) => this.#shared.fail(reply, error));
+      void this.#answerAlone(body, isHandshake, reply, caller).catch((error) => this.#shared.fail(reply, error));
       return;
     }
-    if (reply.request.headers[SESSION_HEADER] === undefined && body.kind === "message") {
-      const { message } = body;
-      if (isRequest(message) && message.method === "initialize") return this.#handshake(message, reply, identity);
+    if (isHandshake && reply.request.headers[SESSION_HEADER] === undefined) {
+      return this.#handshake(handshake, this.#ids, reply, caller);
     }
-    const found = this.#findSession(reply, identity);
-    if (found instanceof HttpSession) return this.#deliver(found, body, reply, identity);
-    found
-      .then((session) => this.#deliver(session, body, reply, identity))
+    const session = this.#findSession(reply, caller);
+    if (session instanceof HttpSession) return this.#deliver(session, body, reply, caller);
+    session
+      .then((reopened) => this.#deliver(reopened, body, reply, caller))
       .catch((error: unknown) => this.#shared.fail(reply, error));
   }
 
+  #deliver(session: HttpSession, body: ParsedBody, reply: HttpReply, caller: CallerIdentity): void {
+    if (body.kind === "batch" && session.revision?.batches !== true) {
+      const name = session.revision?.name ?? "of this session";
+      throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
+    }
+    session.post(body, reply, caller);
+  }
+
   /** Answers a message in a session of its own, which ends with the reply. */
-  async #answerAlone(body: ParsedBody, reply: Reply, identity: Identity | undefined): Promise<void> {
-    const caller = callerFrom(reply.request, identity, this.#connection.env);
-    const release = this.#shared.requests.begin(body, identity?.principal);
-    const session = new HttpSession("", identity?.principal, this.#store, false, reply.limits.messageBytes);
-    const served = await serveTransport(this.#handler, session, this.#connection);
-    let hasEnded = false;
-    const end = (): void => {
-      if (hasEnded) return;
-      hasEnded = true;
-      release();
-      // A vendor's notification is answered before it has run.
-      void served.close(expectsResponse(body) ? 0 : this.#shared.limits.bodyMs);
-    };
+  async #answerAlone(body: ParsedBody, isHandshake: boolean, reply: HttpReply, caller: CallerIdentity): Promise<void> {
+    const session = new HttpSession("", caller.principal, this.#store, false, reply.limits.messageBytes);
+    const served = await this.#serve(session);
+    // A vendor's notification is answered before it has run.
+    const end = (): void => void served.close(expectsResponse(body) ? 0 : this.#shared.limits.bodyMs);
     try {
-      const isHandshake = body.kind === "message" && "method" in body.message && body.message.method === "initialize";
       if (!isHandshake) await this.#repeatHandshake(session, reply, caller);
-      // No stream can be resumed, so a client that has disconnected gets no answer.
-      reply.request.onDisconnect(end);
-      this.#checkBatch(session, body);
-      session.post(body, reply, caller, end);
+      session.onAnswered = end;
+      this.#deliver(session, body, reply, caller);
+      if (!expectsResponse(body)) end();
     } catch (error) {
       end();
       throw error;
     }
   }
 
-  async #repeatHandshake(session: HttpSession, reply: Reply, caller: Partial<Caller>): Promise<void> {
+  #serve(session: HttpSession): Promise<ServedConnection> {
+    const options = { ...this.#connection, places: this.#shared.places, unanswered: SESSION_CLOSED };
+    return serveTransport(this.#handler, session, options);
+  }
+
+  async #repeatHandshake(session: HttpSession, reply: HttpReply, caller: CallerIdentity): Promise<void> {
     const named = reply.request.headers[REVISION_HEADER];
     this.#checkRevision(named);
     const clientInfo = { name: "unknown", version: "0" };
@@ -180,76 +210,39 @@ export class McpEndpoint {
     throw new HttpError(500, "The server could not be started for this request");
   }
 
-  #deliver(session: HttpSession, body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
-    this.#checkBatch(session, body);
-    const release = this.#shared.requests.begin(body, identity?.principal);
-    try {
-      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env), release);
-    } catch (error) {
-      release();
-      throw error;
-    }
-  }
-
-  #checkBatch({ revision }: HttpSession, body: ParsedBody): void {
-    if (body.kind !== "batch" || revision?.batches === true) return;
-    const name = revision?.name ?? "of this session";
-    throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
-  }
-
-  #handshake(message: RequestMessage, reply: Reply, identity: Identity | undefined): void {
-    const body = { kind: "message", message } as const;
-    const release = this.#shared.requests.begin(body, identity?.principal);
-    let session: HttpSession | undefined;
-    const onDone = (): void => {
-      release();
-      // Remove the session of a failed handshake.
-      if (session !== undefined && session.revision === undefined) void this.#sessions.end(session);
-    };
-    try {
-      session = this.#startSession(message, identity);
-      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env), onDone);
-    } catch (error) {
-      onDone();
-      throw error;
-    }
-  }
-
-  #startSession({ params = {} }: RequestMessage, identity: Identity | undefined): HttpSession {
-    const { protocolVersion, capabilities, clientInfo } = params;
+  #handshake(message: RequestMessage, ids: SessionIds, reply: HttpReply, caller: CallerIdentity): void {
+    const { protocolVersion, capabilities, clientInfo } = message.params ?? {};
     const revision = this.#sessionNames.has(protocolVersion as string)
       ? protocolVersion
       : [...this.#sessionNames].at(-1);
-    const id = (this.#ids as SessionIds).create(
-      { protocolVersion: revision, capabilities, clientInfo },
-      identity?.principal,
-    );
-    return this.#addSession(id, identity?.principal, false);
+    const id = ids.create({ protocolVersion: revision, capabilities, clientInfo }, caller.principal);
+    const session = this.#addSession(id, caller.principal, false);
+    const endIfFailed = (): void => {
+      session.onAnswered = undefined;
+      if (session.revision === undefined) void this.#sessions.end(session);
+    };
+    session.onAnswered = endIfFailed;
+    session.post({ kind: "message", message }, reply, caller);
   }
 
   #addSession(id: string, principal: string | undefined, isReopened: boolean): HttpSession {
     const { messageBytes } = this.#shared.limits;
     return this.#sessions.add(new HttpSession(id, principal, this.#store, isReopened, messageBytes), (session) =>
-      serveTransport(this.#handler, session, this.#connection),
+      this.#serve(session),
     );
   }
 
   /** Opens a session again that has ended without its client, such as by a restart. */
-  async #reopenSession(
-    id: string,
-    handshake: Json,
-    reply: Reply,
-    identity: Identity | undefined,
-  ): Promise<HttpSession> {
-    this.#shared.requests.check();
-    const session = this.#addSession(id, identity?.principal, true);
-    if (await session.reopen(handshake, callerFrom(reply.request, identity, this.#connection.env))) return session;
+  async #reopenSession(id: string, handshake: Json, caller: CallerIdentity): Promise<HttpSession> {
+    this.#shared.places.check();
+    const session = this.#addSession(id, caller.principal, true);
+    if (await session.reopen(handshake, caller)) return session;
     void this.#sessions.end(session);
     throw unknownSession();
   }
 
   /** Throws or rejects with an HttpError if this caller has no such session. */
-  #findSession(reply: Reply, identity: Identity | undefined): HttpSession | Promise<HttpSession> {
+  #findSession(reply: HttpReply, caller: CallerIdentity): HttpSession | Promise<HttpSession> {
     const { headers, method } = reply.request;
     const revision = headers[REVISION_HEADER];
     if (method !== "POST" && (this.#sessionNames.size === 0 || this.#statelessNames.has(revision ?? ""))) {
@@ -263,11 +256,11 @@ export class McpEndpoint {
     if (id === undefined) {
       throw new HttpError(400, "The header Mcp-Session-Id is missing; start a session with initialize");
     }
-    const session = this.#sessions.find(id, identity?.principal);
-    const handshake = session === undefined ? this.#ids.open(id, identity?.principal) : undefined;
+    const session = this.#sessions.find(id, caller.principal);
+    const handshake = session === undefined ? this.#ids.open(id, caller.principal) : undefined;
     if (session === undefined && handshake === undefined) throw unknownSession();
     this.#checkRevision(revision);
-    if (session === undefined) return this.#reopenSession(id, handshake ?? {}, reply, identity);
+    if (session === undefined) return this.#reopenSession(id, handshake ?? {}, caller);
     if (session.reopening === undefined) return session;
     return session.reopening.then((isOpen) => {
       if (!isOpen) throw unknownSession();

@@ -2,7 +2,7 @@
 // of the server uses only this interface. It does not interpret paths, headers or bodies.
 
 import type { Identity } from "../../core/authentication.ts";
-import type { ByteHolder } from "../../core/budgets.ts";
+import type { ByteHolder } from "../../core/byte-budget.ts";
 import { tooLongText } from "../../jsonrpc/codec.ts";
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
@@ -27,10 +27,10 @@ export interface HttpRequest {
   /** Whether the client has disconnected before the response was complete. */
   readonly isDisconnected: boolean;
   /**
-   * Calls `act` once if the client disconnects before the response is complete, or at once if it already has. A new
-   * callback replaces the previous one. It is not called after `respond`, or after `end` or `destroy` of the sink.
+   * Calls the listener once if the client disconnects before the response is complete, or at once if it already has. A
+   * new one replaces the previous one. It is not called after `respond`, or after `end` or `destroy` of the sink.
    */
-  onDisconnect(act: () => void): void;
+  onDisconnect(listener: DisconnectListener): void;
   /**
    * Reads the whole body as a string; may be called once. Fails if it is too long (413), too slow (408), not UTF-8 or
    * incomplete (400), compressed (415), already consumed by a framework (500), or given up by the counter (503).
@@ -44,6 +44,11 @@ export interface HttpRequest {
   respond(status: number, headers: Readonly<Record<string, string>>, body?: string): UnsentResponse | undefined;
   /** Starts a 200 `text/event-stream` response. At most once, and not together with `respond`. */
   stream(headers: Readonly<Record<string, string>>): StreamSink;
+}
+
+/** An object and not a function, since a function for each request costs more. */
+export interface DisconnectListener {
+  disconnect(): void;
 }
 
 /** What the framework around a mounted handler knows about a request. */

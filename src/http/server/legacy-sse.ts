@@ -1,27 +1,20 @@
 // Legacy HTTP+SSE, the transport of the first revision. A GET opens one stream that carries everything to the client.
 // Its first event is the address that the client posts to. The session ends with the stream and cannot be resumed.
 
-import { onAbort } from "../../core/async.ts";
 import type { Identity } from "../../core/authentication.ts";
-import type { Caller, Handler } from "../../core/handler.ts";
+import type { CallerIdentity, Handler } from "../../core/handler.ts";
+import { type ConnectionOptions, serveTransport } from "../../dialogue/connection.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
-import { type SseWriter, formatEvent } from "./reply.ts";
+import { LineCarrier } from "../../transport/line-carrier.ts";
+import type { Receive, Transport } from "../../transport/transport.ts";
+import { callerFrom, checkAccept, type ParsedBody, readMessage, type SharedLimits } from "./admission.ts";
 import { HttpError } from "./http-request.ts";
-import type { Inbound, Transport } from "../../transport/transport.ts";
-import { serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
-import {
-  callerFrom,
-  checkAccept,
-  readMessage,
-  toInbound,
-  expectsResponse,
-  type ParsedBody,
-  type SharedLimits,
-} from "./admission.ts";
-
-import { randomId, SessionTable } from "./session.ts";
-import type { Reply } from "./reply.ts";
+import type { HttpReply } from "./reply.ts";
+import { SESSION_CLOSED } from "./session.ts";
+import { randomId } from "./session-ids.ts";
+import { SessionTable } from "./session-table.ts";
+import { formatEvent, type SseWriter } from "./sse-writer.ts";
 
 export class LegacySse {
   readonly #handler: Handler;
@@ -36,16 +29,20 @@ export class LegacySse {
     this.#sessions = new SessionTable(shared);
   }
 
-  open(reply: Reply, identity: Identity | undefined, address: string): void {
+  open(reply: HttpReply, identity: Identity | undefined, address: string): void {
     checkAccept(reply.request, ["text/event-stream"]);
-    this.#shared.requests.check();
+    this.#shared.places.check();
     const session = this.#sessions.add(new LegacySseSession(randomId(), identity?.principal), (added) =>
-      serveTransport(this.#handler, added, this.#connection),
+      serveTransport(this.#handler, added, {
+        ...this.#connection,
+        places: this.#shared.places,
+        unanswered: SESSION_CLOSED,
+      }),
     );
     session.open(reply, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
   }
 
-  post(reply: Reply, identity: Identity | undefined): void {
+  post(reply: HttpReply, identity: Identity | undefined): void {
     const id = new URLSearchParams(reply.request.query).get("sessionId");
     if (id === null) throw new HttpError(400, "The query has no sessionId; post to the address from the stream");
     const session = this.#sessions.find(id, identity?.principal);
@@ -53,8 +50,8 @@ export class LegacySse {
     readMessage(reply, this.#shared, (body) => {
       // The session may have closed while the body was read.
       if (session.isClosed) throw unknownSession();
-      const release = this.#shared.requests.begin(body, identity?.principal);
-      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env), release);
+      this.#shared.places.check();
+      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env));
     });
   }
 
@@ -74,29 +71,25 @@ class LegacySseSession implements Transport {
   readonly isIdle = false;
   readonly hasListened = true;
   readonly usedAt = 0;
-  readonly #closed = new AbortController();
+  isClosed = false;
   #stream: SseWriter | undefined;
   #maxBytes = Infinity;
-  #receive: (inbound: Inbound) => void = () => undefined;
+  #receive: Receive = () => undefined;
 
   constructor(id: string, principal: string | undefined) {
     this.id = id;
     this.principal = principal;
   }
 
-  get isClosed(): boolean {
-    return this.#closed.signal.aborted;
-  }
-
-  async start(receive: (inbound: Inbound) => void): Promise<void> {
+  async start(receive: Receive): Promise<void> {
     this.#receive = receive;
   }
 
   /** Opens the stream and sends the address to post to. */
-  open(reply: Reply, address: string, onClose: () => void): void {
+  open(reply: HttpReply, address: string, onClose: () => void): void {
     this.#maxBytes = reply.limits.messageBytes;
     this.#stream = reply.openStream(() => {
-      this.#closed.abort();
+      this.isClosed = true;
       onClose();
     });
     this.#stream.send(formatEvent({ event: "endpoint", data: address }));
@@ -110,24 +103,25 @@ class LegacySseSession implements Transport {
     this.#stream?.end();
   }
 
-  /** Calls `release` when the responses have been sent, or no more will be sent. */
-  post(body: ParsedBody, reply: Reply, caller: Partial<Caller>, release: () => void): void {
+  /** Throws a CallRefused if there is no place for the request. Its response is sent on the stream. */
+  post(body: ParsedBody, reply: HttpReply, caller: CallerIdentity): void {
+    this.#receive({ ...body, caller }, new PostCarrier(this, reply.bodyLength));
     reply.sendEmpty(202);
-    const { signal } = this.#closed;
-    const removeListener = expectsResponse(body) ? onAbort(signal, release) : undefined;
-    const drop = (): void => {
-      removeListener?.();
-      release();
-    };
-    this.#receive({
-      ...toInbound(body),
-      caller,
-      gone: signal,
-      reply: async (message, options) => {
-        if (options?.last === true) drop();
-        await this.send(message);
-      },
-      drop,
-    });
+  }
+}
+
+/** The lines of the stream, for the requests of one POST. */
+class PostCarrier extends LineCarrier {
+  readonly bodyLength: number;
+  readonly #session: LegacySseSession;
+
+  constructor(session: LegacySseSession, bodyLength: number) {
+    super(session);
+    this.#session = session;
+    this.bodyLength = bodyLength;
+  }
+
+  override get isGone(): boolean {
+    return this.#session.isClosed;
   }
 }

@@ -238,7 +238,7 @@ describe("closing", () => {
     const gone: string[] = [];
     const listener = await listening((httpRequest) => {
       sinks.push(httpRequest.stream({}));
-      httpRequest.onDisconnect(() => gone.push("gone"));
+      httpRequest.onDisconnect({ disconnect: () => gone.push("gone") });
     });
     const caller = await listener.open();
     caller.send(GET);

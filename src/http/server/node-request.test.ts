@@ -204,7 +204,7 @@ describe("a stream", () => {
     const gone: string[] = [];
     const { open } = await nodeHttpServer((httpRequest) => {
       const sink = httpRequest.stream({});
-      httpRequest.onDisconnect(() => gone.push("gone"));
+      httpRequest.onDisconnect({ disconnect: () => gone.push("gone") });
       sink.write("data: 1\n\n");
       setImmediate(() => {
         sink.destroy();
@@ -240,10 +240,12 @@ describe("a disconnect", () => {
     const gone: string[] = [];
     const left = new Promise<NodeHttpRequest>((resolve) => {
       void nodeHttpServer((httpRequest) => {
-        httpRequest.onDisconnect(() => gone.push("first"));
-        httpRequest.onDisconnect(() => {
-          gone.push("last");
-          resolve(httpRequest);
+        httpRequest.onDisconnect({ disconnect: () => gone.push("first") });
+        httpRequest.onDisconnect({
+          disconnect: () => {
+            gone.push("last");
+            resolve(httpRequest);
+          },
         });
       }).then(async ({ open }) => {
         const caller = await open();
@@ -254,7 +256,7 @@ describe("a disconnect", () => {
     });
     const httpRequest = await left;
     expect(httpRequest.isDisconnected).toBe(true);
-    httpRequest.onDisconnect(() => gone.push("late"));
+    httpRequest.onDisconnect({ disconnect: () => gone.push("late") });
     httpRequest.respond(200, {}, "ignored");
     const sink = httpRequest.stream({});
     sink.write("ignored");
@@ -268,9 +270,9 @@ describe("a disconnect", () => {
     const httpRequests: NodeHttpRequest[] = [];
     const { open } = await nodeHttpServer((httpRequest) => {
       httpRequests.push(httpRequest);
-      httpRequest.onDisconnect(() => gone.push("gone"));
+      httpRequest.onDisconnect({ disconnect: () => gone.push("gone") });
       httpRequest.respond(200, {}, "whole");
-      httpRequest.onDisconnect(() => gone.push("gone"));
+      httpRequest.onDisconnect({ disconnect: () => gone.push("gone") });
     });
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
@@ -292,9 +294,11 @@ describe("a disconnect", () => {
       void nodeHttpServer((httpRequest) => {
         httpRequests += 1;
         httpRequest.stream({});
-        httpRequest.onDisconnect(() => {
-          gone += 1;
-          if (gone === 20) resolve();
+        httpRequest.onDisconnect({
+          disconnect: () => {
+            gone += 1;
+            if (gone === 20) resolve();
+          },
         });
       }).then(async ({ open }) => {
         const caller = await open();

@@ -4,10 +4,11 @@
 
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { ByteHolder } from "../../core/budgets.ts";
+import type { ByteHolder } from "../../core/byte-budget.ts";
 import { ChurningSet } from "../../core/collections.ts";
 import {
   type BodyLimits,
+  type DisconnectListener,
   type HostInfo,
   type RequestHeaders,
   type StreamSink,
@@ -24,7 +25,7 @@ import {
   bodyTooSlow,
 } from "./http-request.ts";
 import { isAscii, isUtf8 } from "node:buffer";
-import { SharedTimer } from "./reply.ts";
+import { SharedTimer } from "./shared-timer.ts";
 
 /** If we respond before the body is complete, a body up to this length is drained to reuse the connection. */
 const MAX_DRAINED_BYTES = 64 * 1024;
@@ -46,7 +47,7 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   #hasStarted = false;
   #isComplete = false;
   #isBodyRequested = false;
-  #onDisconnect: (() => void) | undefined;
+  #disconnectListener: DisconnectListener | undefined;
   #listeners: ChurningSet<CloseListener> | undefined;
 
   /** `awaitsContinue`: the client sent `Expect: 100-continue` and has not been answered yet. */
@@ -97,16 +98,16 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     return !this.#isComplete && (this.#response.destroyed || this.#request.socket.destroyed);
   }
 
-  onDisconnect(act: () => void): void {
+  onDisconnect(listener: DisconnectListener): void {
     if (this.#isComplete) return;
-    if (this.isDisconnected) return act();
-    this.#onDisconnect = act;
+    if (this.isDisconnected) return listener.disconnect();
+    this.#disconnectListener = listener;
     this.#listeners ??= closeListeners(this.#request.socket);
     this.#listeners.add(this);
   }
 
   onSocketClose(): void {
-    this.#onDisconnect?.();
+    this.#disconnectListener?.disconnect();
   }
 
   readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void {

@@ -1,187 +1,19 @@
-// The response to one HTTP request. Its head is delayed until there is a JSON-RPC message to send: a response is sent
-// as a JSON body, any other message as the first event of an SSE stream. A stream is also opened after a long silence,
-// because proxies close connections that look dead.
+// The response to one HTTP request, and the carrier of the call that came with it. Its head is delayed until there is a
+// JSON-RPC message to send: a response is sent as a JSON body, any other message as the first event of an SSE stream. A
+// stream is also opened after a long silence, because proxies close connections that look dead. With a log, the stream
+// belongs to a session and can be resumed; without one, the call ends when the client disconnects.
 
-import { unref } from "../../core/async.ts";
-import { ByteBudget } from "../../core/budgets.ts";
-import type { ByteHolder } from "../../core/budgets.ts";
-import { ChurningSet } from "../../core/collections.ts";
+import { ByteBudget } from "../../core/byte-budget.ts";
 import { unsendableResponse } from "../../dialogue/calls/errors.ts";
 import { encode } from "../../jsonrpc/codec.ts";
-import { isResponse } from "../../jsonrpc/message.ts";
-import type { ErrorBody, Id, Message, ResponseMessage } from "../../jsonrpc/message.ts";
-import type { HttpRequest, StreamSink, UnsentResponse } from "./http-request.ts";
+import { type ErrorBody, type Id, isBatch, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
+import type { Carrier, CarrierListener } from "../../transport/carrier.ts";
+import type { HttpRequest, UnsentResponse } from "./http-request.ts";
 import type { FixedLimits, LimitValues } from "./options.ts";
-
-// Writes server-sent events, and disconnects clients that read too slowly, so that unread data cannot fill the memory.
-// It has no timer, so `tick` must be called about once a second.
-
-/** One event; every part is optional. Without `data` it only sets the id or the reconnection time. */
-export interface SseEvent {
-  readonly id?: string;
-  readonly event?: string;
-  /** Milliseconds after which a disconnected client reconnects. */
-  readonly retry?: number;
-  readonly data?: string;
-}
-
-export type StreamLimits = Pick<FixedLimits, "unreadBytes" | "lingeringBytes" | "lingeringMs"> &
-  Pick<LimitValues, "keepAliveMs">;
-
-const COMMENT = ":\n\n";
-
-export class SseWriter implements ByteHolder {
-  readonly #sink: StreamSink;
-  readonly #limits: StreamLimits;
-  readonly #budget: ByteBudget;
-  readonly #onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void;
-  #isClosed = false;
-  /** Whether anything was written since the last tick. True at first, so that the first tick sets `#silentSince`. */
-  #hasWritten = true;
-  #silentSince = 0;
-  #lingersSince: number | undefined;
-
-  /**
-   * `onClose` is called once: by `end`, by `destroy`, or when a slow client is disconnected. The owner must call
-   * `destroy` if the client disconnects. An ended stream may have a part that is not sent yet.
-   */
-  constructor(
-    sink: StreamSink,
-    limits: StreamLimits,
-    onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void = () => {},
-    budget: ByteBudget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: Infinity }),
-  ) {
-    this.#sink = sink;
-    this.#limits = limits;
-    this.#onClose = onClose;
-    this.#budget = budget;
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
-  /** Bytes written that have not been sent to the client yet. */
-  get heldBytes(): number {
-    return this.#sink.bufferedBytes;
-  }
-
-  /** Sends one or more events made by `formatEvent`. */
-  send(text: string): void {
-    if (this.#isClosed) return;
-    if (!this.#budget.admits(this)) return this.destroy();
-    this.#hasWritten = true;
-    this.#sink.write(text);
-    if (this.#sink.bufferedBytes > 0) this.#budget.update(this);
-  }
-
-  /** Sends a comment, which every client skips. */
-  comment(text = ""): void {
-    this.send(text === "" ? COMMENT : `: ${text.replaceAll(/\r\n|\r|\n/g, "\n: ")}\n\n`);
-  }
-
-  /** `now` must be monotonic. */
-  tick(now: number): void {
-    if (this.#isClosed) return;
-    if (this.#sink.bufferedBytes <= this.#limits.lingeringBytes) this.#lingersSince = undefined;
-    else if (this.#lingersSince === undefined) this.#lingersSince = now;
-    else if (now - this.#lingersSince >= this.#limits.lingeringMs) return this.destroy();
-    if (this.#hasWritten) {
-      this.#hasWritten = false;
-      this.#silentSince = now;
-    } else if (now - this.#silentSince >= this.#limits.keepAliveMs) {
-      this.comment();
-    }
-  }
-
-  /** Ends the stream once everything sent so far is written. */
-  end(): void {
-    if (!this.#close()) return;
-    this.#onClose("ended", this.#sink.end());
-  }
-
-  /** Disconnects at once; unsent data is lost. */
-  destroy(): void {
-    if (!this.#close()) return;
-    this.#sink.destroy();
-    this.#onClose("destroyed");
-  }
-
-  disconnect(): void {
-    this.destroy();
-  }
-
-  #close(): boolean {
-    if (this.#isClosed) return false;
-    this.#isClosed = true;
-    this.#budget.release(this);
-    return true;
-  }
-}
-
-/** Formats an event for the stream. */
-export function formatEvent(parts: SseEvent): string {
-  const { id, event, retry, data } = parts;
-  let text = "";
-  if (id !== undefined) text += `id: ${oneLine("id", id)}\n`;
-  if (event !== undefined) text += `event: ${oneLine("event", event)}\n`;
-  if (retry !== undefined) text += `retry: ${Math.max(0, Math.ceil(retry))}\n`;
-  if (data !== undefined) text += `data: ${hasLineBreak(data) ? data.replaceAll(/\r\n|\r|\n/g, "\ndata: ") : data}\n`;
-  return `${text}\n`;
-}
-
-function hasLineBreak(text: string): boolean {
-  return text.includes("\n") || text.includes("\r");
-}
-
-function oneLine(field: string, text: string): string {
-  // Clients ignore an id that contains NUL, and read what follows a line break as another field.
-  if (hasLineBreak(text) || text.includes("\0")) throw new TypeError(`the ${field} of an event must be a single line`);
-  return text;
-}
-
-// One interval timer for many members, such as open streams and incomplete request bodies, so that none needs its own
-// timer. It runs only while it has members, and never keeps the process alive.
-
-export class SharedTimer<T> extends ChurningSet<T> {
-  readonly #tickMs: number;
-  readonly #act: (member: T, now: number) => void;
-  #timer: ReturnType<typeof setInterval> | undefined;
-
-  /** Calls `act` for each member at each tick; `now` is monotonic. Removes a member if `act` throws. */
-  constructor(tickMs: number, act: (member: T, now: number) => void) {
-    super();
-    this.#tickMs = tickMs;
-    this.#act = act;
-  }
-
-  /** After `delete`, an empty timer stops at its next tick. Otherwise it would restart for each member that comes. */
-  override add(member: T): void {
-    this.set(member, member);
-    this.#timer ??= unref(setInterval(() => this.#tick(), this.#tickMs));
-  }
-
-  /** Removes all members and stops the timer. */
-  override clear(): void {
-    super.clear();
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #tick(): void {
-    if (this.size === 0) return this.clear();
-    const now = performance.now();
-    for (const member of this.all()) {
-      if (!this.has(member)) continue;
-      try {
-        this.#act(member, now);
-      } catch {
-        // An exception in a timer would end the process.
-        this.delete(member);
-      }
-    }
-  }
-}
+import type { ReplayStream } from "./replay-stream.ts";
+import { SharedTimer } from "./shared-timer.ts";
+import { formatEvent, SseWriter } from "./sse-writer.ts";
+import { statusOf } from "./statuses.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -189,11 +21,6 @@ type Headers = Readonly<Record<string, string>>;
 export interface Denial {
   readonly status: number;
   readonly headers: Headers;
-}
-
-/** Called if a reply is silent for long. An object, because a function for each request costs more. */
-export interface SilenceListener {
-  onSilence(): void;
 }
 
 const JSON_TYPE: Headers = { "content-type": "application/json" };
@@ -206,7 +33,7 @@ const TICK_MS = 1_000;
 export class ReplyTimers {
   readonly budget: ByteBudget;
   readonly limits: LimitValues & FixedLimits;
-  readonly pending: SharedTimer<Reply>;
+  readonly pending: SharedTimer<HttpReply>;
   readonly #streams: SharedTimer<SseWriter>;
 
   constructor(limits: LimitValues & FixedLimits) {
@@ -229,7 +56,7 @@ export class ReplyTimers {
     };
     const stream: SseWriter = new SseWriter(request.stream(headers), this.limits, closed, this.budget);
     this.#streams.add(stream);
-    request.onDisconnect(() => stream.destroy());
+    request.onDisconnect(stream);
     return stream;
   }
 
@@ -247,26 +74,59 @@ export class ReplyTimers {
   }
 }
 
-export class Reply {
+/** The session of a reply, which logs its stream so that the client can resume it. */
+export interface ReplyLog {
+  /** Whether a stream may end before the response. */
+  readonly canHangUp: boolean;
+  /** Whether the client can resume a stream. If not, the call ends when it disconnects. */
+  readonly canResume: boolean;
+  beforeResponse(reply: HttpReply, response: ResponseMessage | readonly ResponseMessage[]): void;
+  openStream(reply: HttpReply): ReplayStream;
+  /** Sends a message that the client of the reply can no longer get outside of any request. */
+  divert(message: Message): void;
+  /** Called when the reply has been answered, or will not be. */
+  onDone(reply: HttpReply): void;
+}
+
+export class HttpReply implements Carrier {
   readonly request: HttpRequest;
-  readonly since: number = performance.now();
+  readonly since: number;
+  readonly isAlone: true;
   /** The id of the JSON-RPC request; null until the request has been read. */
-  id: Id | null = null;
+  id: Id | null;
+  /** The length of a long body. */
+  bodyLength: number;
   /** Sent with the response, whether JSON or SSE. */
   headers: Headers;
   /** Decides which errors are authorization failures. Never throws. */
   denialFor: ((error: ErrorBody) => Denial | undefined) | undefined;
   readonly #timers: ReplyTimers;
-  #silenceListener: SilenceListener | undefined;
-  #hasStarted = false;
+  #log: ReplyLog | undefined;
+  #call: CarrierListener | undefined;
+  #stream: SseWriter | undefined;
+  #replay: ReplayStream | undefined;
+  /** Whether the response head has been sent. */
+  #hasStarted: boolean;
+  /** Whether the response has been sent, or there will be none. */
+  #isDone: boolean;
 
   constructor(request: HttpRequest, headers: Headers, timers: ReplyTimers) {
     this.request = request;
+    this.since = performance.now();
+    this.isAlone = true;
+    this.id = null;
+    this.bodyLength = 0;
     this.headers = headers;
+    this.denialFor = undefined;
     this.#timers = timers;
+    this.#log = undefined;
+    this.#call = undefined;
+    this.#stream = undefined;
+    this.#replay = undefined;
+    this.#hasStarted = false;
+    this.#isDone = false;
   }
 
-  /** Whether the response head has been sent. */
   get hasStarted(): boolean {
     return this.#hasStarted;
   }
@@ -275,19 +135,89 @@ export class Reply {
     return this.#timers.limits;
   }
 
-  /** Calls the listener once if nothing has been sent for `silenceMs`. */
-  watchSilence(listener: SilenceListener): void {
-    this.#silenceListener = listener;
+  /** Whether the client has disconnected and cannot resume. */
+  get isGone(): boolean {
+    if (this.#replay !== undefined) return !this.#replay.isReachable;
+    return this.#stream === undefined ? this.request.isDisconnected : this.#stream.isClosed;
+  }
+
+  /** Begins to carry a call, of the session whose log this is. Call this before the call begins. */
+  carry(log?: ReplyLog): void {
+    this.#log = log;
     this.#timers.pending.add(this);
   }
 
+  watch(call: CarrierListener): void {
+    this.#call = call;
+    if (this.#log?.canResume !== true) this.request.onDisconnect(this);
+  }
+
+  /** Called when the client has disconnected. */
+  disconnect(): void {
+    if (!this.#isDone && this.#log?.canResume !== true) this.#call?.onGone();
+  }
+
+  /** Opens a stream if nothing has been sent for `silenceMs`. */
   silenceElapsed(): void {
     this.#timers.pending.delete(this);
-    if (!this.#hasStarted && !this.request.isDisconnected) this.#silenceListener?.onSilence();
+    if (this.#hasStarted || this.request.isDisconnected) return;
+    this.#write();
+  }
+
+  send(message: Message): void {
+    if (this.#isDone) return;
+    if (!this.isGone) this.#write(encode(message, this.limits.messageBytes), false);
+    else this.#log?.divert(message);
+  }
+
+  finish(response: ResponseMessage | readonly ResponseMessage[]): undefined {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    this.#log?.beforeResponse(this, response);
+    if (!this.isGone) {
+      if (this.#stream === undefined && this.#replay === undefined) this.sendJson(response, this.#statusOf(response));
+      else this.#write(encodeResponse(response, this.limits), true);
+    }
+    this.#log?.onDone(this);
+  }
+
+  drop(): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    if (this.#replay !== undefined) this.#replay.finish();
+    else if (this.#stream !== undefined) this.#stream.end();
+    // This stream sends no event id, so the client does not try to resume it.
+    else if (!this.isGone) this.openStream().end();
+    this.#log?.onDone(this);
+  }
+
+  /** Closes the connection of the stream, except in revisions that forbid this before the response. */
+  hangUp(retryMs: number): void {
+    if (this.#isDone || this.isGone || this.#log?.canHangUp !== true) return;
+    this.#write();
+    this.#replay?.hangUp(retryMs);
+  }
+
+  /** Only stateless clients get statuses other than 200. */
+  #statusOf(response: ResponseMessage | readonly ResponseMessage[]): number {
+    return this.#log === undefined && "error" in response ? statusOf(response.error) : 200;
+  }
+
+  /** Writes a message to the stream, which is opened first if it is not open. */
+  #write(text?: string, isLast = false): void {
+    const log = this.#log;
+    if (log !== undefined) {
+      this.#replay ??= log.openStream(this);
+      if (text !== undefined) this.#replay.send(text, isLast);
+      return;
+    }
+    this.#stream ??= this.openStream();
+    if (text !== undefined) this.#stream.send(formatEvent({ event: "message", data: text }));
+    if (isLast) this.#stream.end();
   }
 
   /** Sends a response as a JSON body. An authorization failure has its own status instead of `status`. Never throws. */
-  sendJson(message: ResponseMessage | readonly Message[], status = 200): void {
+  sendJson(message: ResponseMessage | readonly ResponseMessage[], status = 200): void {
     if (this.#hasStarted) return;
     this.#start();
     const denial = "error" in message ? this.denialFor?.(message.error) : undefined;
@@ -304,9 +234,12 @@ export class Reply {
   }
 
   /** Starts an SSE response; at most once. */
-  openStream(onClose: (stream: SseWriter) => void): SseWriter {
+  openStream(onClose?: (stream: SseWriter) => void): SseWriter {
     this.#start();
-    return this.#timers.openStream(this.request, this.headers, onClose);
+    return this.#timers.openStream(this.request, this.headers, (stream) => {
+      onClose?.(stream);
+      this.disconnect();
+    });
   }
 
   #start(): void {
@@ -320,17 +253,12 @@ function jsonHeaders(headers: Headers): Headers {
   return JSON_TYPE;
 }
 
-/**
- * Encodes a message. A response that cannot be encoded, or is too long, becomes an error response. Throws for any other
- * message.
- */
-export function encodeResponse(message: Message | readonly Message[], { messageBytes }: LimitValues): string {
+/** Encodes a response. One that cannot be encoded, or is too long, becomes an error response. */
+function encodeResponse(response: ResponseMessage | readonly ResponseMessage[], { messageBytes }: LimitValues): string {
   try {
-    return encode(message, messageBytes);
+    return encode(response, messageBytes);
   } catch (error) {
-    if (!Array.isArray(message) && !isResponse(message as Message)) throw error;
-    if (Array.isArray(message))
-      return encode((message as ResponseMessage[]).map((one) => unsendableResponse(one, error)));
-    return encode(unsendableResponse(message as ResponseMessage, error));
+    if (isBatch(response)) return encode(response.map((single) => unsendableResponse(single, error)));
+    return encode(unsendableResponse(response, error));
   }
 }

@@ -3,7 +3,8 @@
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { FairLimit } from "../../core/budgets.ts";
+import { FairLimit } from "../../core/fair-limit.ts";
+import { CallPlaces, shuttingDown } from "../../dialogue/calls/call-places.ts";
 import { LISTEN_DEFAULTS } from "./defaults.ts";
 import type { Guard } from "./guard.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
@@ -11,26 +12,25 @@ import { selectRevisions } from "../../dialogue/connection.ts";
 import {
   challengeHeaders,
   authenticate,
-  BodyLimiter,
   sendError,
   safeReporter,
   type ErrorReporter,
-  shuttingDown,
-  RequestLimiter,
   type SharedLimits,
 } from "./admission.ts";
 import { McpEndpoint } from "./endpoint.ts";
-import { StatelessEndpoint, withoutState } from "./stateless.ts";
+import { BodyLimiter } from "./body-limiter.ts";
+import { withoutState } from "./without-state.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type FixedLimits, type HttpRouterOptions, type LimitValues } from "./options.ts";
-import { SessionIds } from "./session.ts";
-import { ReplyTimers, Reply, type Denial } from "./reply.ts";
+import { SessionIds } from "./session-ids.ts";
+import { ReplyTimers, HttpReply, type Denial } from "./reply.ts";
 import { loadCompat } from "../../protocol/compat.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
+import type { Revision } from "../../protocol/revision.ts";
 import { REVISION_HEADER } from "../headers.ts";
-import { ReplayStore } from "./replay.ts";
+import { ReplayStore } from "./replay-stream.ts";
 
-type Action = (reply: Reply, identity: Identity | undefined) => Promise<void> | void;
+type Action = (reply: HttpReply, identity: Identity | undefined) => Promise<void> | void;
 /** Actions by HTTP method. */
 type Route = Readonly<Record<string, Action>>;
 
@@ -50,7 +50,7 @@ export class HttpRouter {
   /** A promise until the rules are loaded. */
   #compat: CompatRules | Promise<CompatRules> | undefined;
   readonly #statelessNames: ReadonlySet<string>;
-  readonly #requests: RequestLimiter;
+  readonly #places: CallPlaces;
   readonly #timers: ReplyTimers;
   /** Creates an endpoint for the requests of one path. `path` is undefined for the main endpoint. */
   readonly #open: (path: string | undefined) => McpEndpoint;
@@ -90,19 +90,17 @@ export class HttpRouter {
     if (!path.startsWith("/")) throw new TypeError(`path must begin with a slash; got ${path}`);
     const limits = httpLimits(options.limits, fixed);
     // Without authentication, all callers are one principal.
-    const limit = (max: number): FairLimit => new FairLimit(max, auth === undefined ? max : undefined);
-    this.#requests = new RequestLimiter(() => limit(limits.requests), limit(limits.heldBytes));
+    this.#places = new CallPlaces(limits, auth !== undefined);
     this.#timers = new ReplyTimers(limits);
     const shared: SharedLimits = {
       limits: { ...limits, bodies: new BodyLimiter(limits.requests, this.#timers.budget) },
-      requests: this.#requests,
-      sessions: limit(limits.sessions),
+      places: this.#places,
+      sessions: new FairLimit(limits.sessions, auth === undefined ? limits.sessions : undefined),
       fail: (reply, error) => this.#fail(reply, error),
     };
     const revisions = selectRevisions(options.revisions);
-    const sessionRevisions = revisions.filter(({ style }) => style === "session");
-    const statelessRevisions = revisions.filter(({ style }) => style === "stateless");
-    const perSession = { ...connection, revisions: sessionRevisions.map(({ name }) => name), graceMs: 0 };
+    const names = (style: Revision["style"]): string[] =>
+      revisions.filter((revision) => revision.style === style).map(({ name }) => name);
     this.#guard = guard;
     this.#auth = auth;
     this.#health = health;
@@ -110,27 +108,27 @@ export class HttpRouter {
     this.#report = safeReporter(onError);
     this.#compat = loadCompat(options.compat);
     if (this.#compat instanceof Promise) void this.#compat.then((rules) => (this.#compat = rules));
-    this.#statelessNames = new Set(statelessRevisions.map(({ name }) => name));
+    this.#statelessNames = new Set(names("stateless"));
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
     this.#paths = paths;
     const ids = stateless ? undefined : new SessionIds(sealKey);
-    const listens = limit(limits.listens);
     const store = new ReplayStore(limits.replayBytes, limits.replayEvents);
     this.#open = (at) => {
       const own = at === undefined ? handler : withEndpoint(handler, at);
       const served = stateless ? withoutState(own) : own;
-      const front = { revisions: statelessRevisions };
-      const alone = new StatelessEndpoint(served, front, parkedCalls, listens, shared);
-      return new McpEndpoint(served, alone, revisions, perSession, shared, ids, store);
+      return new McpEndpoint(served, revisions, connection, parkedCalls, shared, ids, store);
     };
     const routes = new Map<string, Route>();
-    if (legacySse && sessionRevisions.length > 0) {
+    const sessionNames = names("session");
+    if (legacySse && sessionNames.length > 0) {
       let legacy: LegacySse | Promise<LegacySse> | undefined;
       const load = async (): Promise<LegacySse> => {
         const { LegacySse } = await import("./legacy-sse.ts");
-        this.#parts.push((legacy = new LegacySse(handler, perSession, shared)));
+        this.#parts.push(
+          (legacy = new LegacySse(handler, { ...connection, revisions: sessionNames, graceMs: 0 }, shared)),
+        );
         return legacy;
       };
       const withLegacy = (run: (loaded: LegacySse) => void): Promise<void> | void => {
@@ -168,7 +166,7 @@ export class HttpRouter {
   /** Answers the request. Never throws. */
   handle(request: HttpRequest): void {
     const cors = this.#guard.cors(request);
-    const reply = new Reply(request, cors, this.#timers);
+    const reply = new HttpReply(request, cors, this.#timers);
     const known = this.#routes.get(request.path);
     const refusal = this.#guard.check(request);
     if (this.#health !== undefined && known === undefined && HEALTH_PATHS.has(request.path) && refusal === undefined) {
@@ -226,13 +224,13 @@ export class HttpRouter {
   }
 
   async #close(): Promise<void> {
-    this.#requests.close();
+    this.#places.close();
     const others = [...this.#others.values()].map(({ endpoint }) => endpoint);
     await Promise.all([...this.#parts, ...others].map((part) => part.close(this.graceMs)));
     this.#timers.close();
   }
 
-  #routingError(request: HttpRequest, route: Route | undefined): HttpError | undefined {
+  #routingError(request: HttpRequest, route: Route | undefined): Error | undefined {
     const { path, method } = request;
     if (route !== undefined) {
       if (this.#closing !== undefined) return shuttingDown();
@@ -292,7 +290,7 @@ export class HttpRouter {
     return new HttpError(404, `There is nothing at ${path}; the endpoint is ${this.path}`);
   }
 
-  async #authenticate(reply: Reply, auth: Authenticator, action: Action): Promise<void> {
+  async #authenticate(reply: HttpReply, auth: Authenticator, action: Action): Promise<void> {
     const { request } = reply;
     const credentials: Credentials = { headers: request.headers, endpoint: `${request.origin}${this.path}` };
     try {
@@ -302,7 +300,7 @@ export class HttpRouter {
     }
   }
 
-  #runAs(reply: Reply, action: Action, identity: Identity): void {
+  #runAs(reply: HttpReply, action: Action, identity: Identity): void {
     const { request } = reply;
     reply.denialFor = ({ data }) => {
       const credentials: Credentials = { headers: request.headers, endpoint: `${request.origin}${this.path}` };
@@ -311,7 +309,7 @@ export class HttpRouter {
     this.#run(reply, action, identity);
   }
 
-  #run(reply: Reply, action: Action, identity: Identity | undefined): void {
+  #run(reply: HttpReply, action: Action, identity: Identity | undefined): void {
     // A session must take its first message at once.
     if (this.#compat instanceof Promise) {
       void this.#compat.then(() => this.#run(reply, action, identity));
@@ -326,7 +324,7 @@ export class HttpRouter {
   }
 
   /** Sends the response for an error that ended a request. Only session-style callers get that of another document. */
-  #fail(reply: Reply, error: unknown): void {
+  #fail(reply: HttpReply, error: unknown): void {
     const isStateless = this.#statelessNames.has(reply.request.headers[REVISION_HEADER] ?? "");
     if (isStateless) sendError(reply, error, this.#report);
     else if (this.#compat instanceof Promise) void this.#compat.then(() => this.#fail(reply, error));

@@ -1,8 +1,8 @@
 // The streams of one session: where messages are sent, and what happens to unsent ones.
 
 import { describe, expect, it } from "vitest";
-import { type StreamOutput, ReplayStore } from "./replay.ts";
-import { SessionStreams } from "./replay.ts";
+import { type StreamOutput, ReplayStore } from "./replay-stream.ts";
+import { SessionStreams } from "./session-streams.ts";
 
 class Connection implements StreamOutput {
   readonly data: string[] = [];

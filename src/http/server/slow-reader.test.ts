@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { nodeHttpServer } from "../../../test/support/http/node-http-server.ts";
-import { SseWriter, formatEvent } from "./reply.ts";
+import { SseWriter, formatEvent } from "./sse-writer.ts";
 
 const MIB = 1024 * 1024;
 
@@ -12,7 +12,7 @@ it("a client that does not read is disconnected at the limit, and another one ge
   const { open } = await nodeHttpServer((httpRequest) => {
     const limits = { unreadBytes: 2 * MIB, lingeringBytes: MIB, lingeringMs: 60_000, keepAliveMs: 60_000 };
     const stream = new SseWriter(httpRequest.stream({}), limits, (how) => over.push(`${httpRequest.path} ${how}`));
-    httpRequest.onDisconnect(() => over.push(`${httpRequest.path} gone`));
+    httpRequest.onDisconnect({ disconnect: () => over.push(`${httpRequest.path} gone`) });
     streams.push(stream);
   });
   const [stalled, reading] = [await open(), await open()];

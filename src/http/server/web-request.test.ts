@@ -196,7 +196,7 @@ describe("a stream", () => {
   it("loses unread data when it is destroyed", async () => {
     const { httpRequest, sink, reader } = await begun();
     const gone: string[] = [];
-    httpRequest.onDisconnect(() => gone.push("gone"));
+    httpRequest.onDisconnect({ disconnect: () => gone.push("gone") });
     sink.write("lost");
     sink.destroy();
     await expect(reader.read()).rejects.toThrow("the stream was destroyed");
@@ -206,7 +206,7 @@ describe("a stream", () => {
   it("reports when its reader cancels", async () => {
     const { httpRequest, sink, reader } = await begun();
     const gone: string[] = [];
-    httpRequest.onDisconnect(() => gone.push("gone"));
+    httpRequest.onDisconnect({ disconnect: () => gone.push("gone") });
     await reader.cancel();
     expect([gone, httpRequest.isDisconnected]).toEqual([["gone"], true]);
     sink.write("ignored");
@@ -225,11 +225,11 @@ describe("a disconnect", () => {
     const controller = new AbortController();
     const httpRequest = requestWith(controller);
     const gone: string[] = [];
-    httpRequest.onDisconnect(() => gone.push("first"));
-    httpRequest.onDisconnect(() => gone.push("last"));
+    httpRequest.onDisconnect({ disconnect: () => gone.push("first") });
+    httpRequest.onDisconnect({ disconnect: () => gone.push("last") });
     controller.abort();
     expect([gone, httpRequest.isDisconnected]).toEqual([["last"], true]);
-    httpRequest.onDisconnect(() => gone.push("late"));
+    httpRequest.onDisconnect({ disconnect: () => gone.push("late") });
     expect(gone).toEqual(["last", "late"]);
     httpRequest.respond(200, {}, "ignored");
     expect((await httpRequest.response).status).toBe(499);
@@ -239,7 +239,7 @@ describe("a disconnect", () => {
     const controller = new AbortController();
     const httpRequest = requestWith(controller);
     const gone: string[] = [];
-    httpRequest.onDisconnect(() => gone.push("gone"));
+    httpRequest.onDisconnect({ disconnect: () => gone.push("gone") });
     httpRequest.respond(200, {});
     controller.abort();
     expect([gone, httpRequest.isDisconnected]).toEqual([[], false]);

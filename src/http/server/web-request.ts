@@ -2,10 +2,11 @@
 // all of them have, and imports no Node module. The runtime owns the connection, so disconnects and slow readers are
 // noticed only if the runtime reports them.
 
-import type { ByteHolder } from "../../core/budgets.ts";
+import type { ByteHolder } from "../../core/byte-budget.ts";
 import {
   type BodyCounter,
   type BodyLimits,
+  type DisconnectListener,
   type HostInfo,
   type RequestHeaders,
   type StreamSink,
@@ -34,7 +35,7 @@ export class WebHttpRequest implements HttpRequest {
   #hasStarted = false;
   #isComplete = false;
   #isDisconnected = false;
-  #onDisconnect: (() => void) | undefined;
+  #disconnectListener: DisconnectListener | undefined;
 
   constructor(request: Request, host?: HostInfo) {
     this.#request = request;
@@ -65,10 +66,10 @@ export class WebHttpRequest implements HttpRequest {
     return !this.#isComplete && (this.#isDisconnected || this.#request.signal.aborted);
   }
 
-  onDisconnect(act: () => void): void {
+  onDisconnect(listener: DisconnectListener): void {
     if (this.#isComplete) return;
-    if (this.isDisconnected) return act();
-    this.#onDisconnect = act;
+    if (this.isDisconnected) return listener.disconnect();
+    this.#disconnectListener = listener;
   }
 
   readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void {
@@ -125,8 +126,8 @@ export class WebHttpRequest implements HttpRequest {
   #disconnect(): void {
     if (this.#isComplete || this.#isDisconnected) return;
     this.#isDisconnected = true;
-    this.#onDisconnect?.();
-    this.#onDisconnect = undefined;
+    this.#disconnectListener?.disconnect();
+    this.#disconnectListener = undefined;
     // No client will see this response, but without one the runtime may keep the request in memory.
     if (this.#hasStarted) return;
     this.#hasStarted = true;

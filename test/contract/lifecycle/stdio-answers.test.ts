@@ -210,11 +210,11 @@ describe("a client that does not read", () => {
     const transport = stdioTransport({ input, output });
     let received = 0;
     await transport.start((inbound) => {
-      if (inbound.message === undefined) return;
+      if (inbound.kind !== "message") return;
       received += 1;
-      void inbound.reply({ jsonrpc: "2.0", id: 1, result: { pad: "x".repeat(1024 * 1024) } });
+      void transport.send({ jsonrpc: "2.0", id: 1, result: { pad: "x".repeat(1024 * 1024) } });
       for (let n = 0; n < 10; n += 1)
-        void inbound.reply({
+        void transport.send({
           jsonrpc: "2.0",
           method: "notifications/progress",
           params: { n, pad: "y".repeat(1024 * 1024) },

@@ -115,8 +115,8 @@ function answerHandshakes(side: Transport, revision: string, capabilities: Loose
     start: (receive) =>
       side.start((inbound) => {
         receive(inbound);
+        if (inbound.kind !== "message" || !isRequest(inbound.message)) return;
         const { message } = inbound;
-        if (message === undefined || !isRequest(message)) return;
         const result = results[message.method];
         if (result !== undefined) void side.send({ jsonrpc: "2.0", id: message.id, result });
       }),

@@ -19,9 +19,9 @@ export class RawPeer {
   async start(): Promise<this> {
     await this.#transport.start((inbound) => {
       if (inbound.kind === "end") this.ended = true;
-      if (inbound.message !== undefined) this.received.push(inbound.message as unknown as Loose);
-      if (inbound.batch !== undefined)
-        this.received.push({ batch: inbound.batch.map((item) => ("message" in item ? item.message : item.fault)) });
+      if (inbound.kind === "message") this.received.push(inbound.message as unknown as Loose);
+      if (inbound.kind === "batch")
+        this.received.push({ batch: inbound.items.map((item) => ("message" in item ? item.message : item.fault)) });
       for (const wake of this.#waiting.splice(0)) wake();
     });
     return this;

@@ -5,7 +5,7 @@ import type { Caller, Context, Handler, Result } from "../../../src/core/handler
 import { serveTransport, type ConnectionOptions, type ServedConnection } from "../../../src/dialogue/connection.ts";
 import { McpError } from "../../../src/protocol/errors.ts";
 import { memoryPair } from "../../../src/transport/memory.ts";
-import type { Transport } from "../../../src/transport/transport.ts";
+import type { Inbound, Transport } from "../../../src/transport/transport.ts";
 import { RawPeer } from "./raw-peer.ts";
 
 const text = (value: string): Result => ({
@@ -108,7 +108,7 @@ export async function serveAuthenticatedPeer(handler: Handler, first: Partial<Ca
   const [ours, theirs] = memoryPair();
   let current = first;
   const transport: Transport = {
-    start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { ...current } })),
+    start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { ...current } } as Inbound)),
     send: (message) => ours.send(message),
     close: () => ours.close(),
   };

@@ -49,8 +49,8 @@ export class SessionTaskServer {
       start: (receive) =>
         theirs.start((inbound) => {
           receive(inbound);
-          const message = inbound.message as unknown as Loose | undefined;
-          if (message !== undefined && "method" in message && "id" in message) this.#answer(message);
+          const message = inbound.kind === "message" ? (inbound.message as unknown as Loose) : {};
+          if ("method" in message && "id" in message) this.#answer(message);
         }),
       send: (message) => theirs.send(message),
       close: () => theirs.close(),

@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";
-import { LineWriter } from "./stdio.ts";
+import { LineWriter } from "./line-writer.ts";
 
 const ping: Message = { jsonrpc: "2.0", method: "ping" };
 const LINE = '{"jsonrpc":"2.0","method":"ping"}\n';

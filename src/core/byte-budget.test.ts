@@ -1,7 +1,7 @@
 // The byte budget with peers that only count: which of them are disconnected, and when.
 
 import { describe, expect, it } from "vitest";
-import { ByteBudget, type ByteHolder } from "./budgets.ts";
+import { ByteBudget, type ByteHolder } from "./byte-budget.ts";
 
 class Peer implements ByteHolder {
   heldBytes: number;

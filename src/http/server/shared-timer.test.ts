@@ -1,7 +1,7 @@
 // One timer for many members, and none without members.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { SharedTimer } from "./reply.ts";
+import { SharedTimer } from "./shared-timer.ts";
 
 describe("a shared timer", () => {
   beforeEach(() => vi.useFakeTimers());

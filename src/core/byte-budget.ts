@@ -1,5 +1,3 @@
-// Budgets over all peers: the bytes that they make us hold, and the places that they take.
-
 // A ByteBudget limits messages that are still arriving and output that a peer does not read. A peer that holds more than
 // `peerBytes` gets nothing more. If all peers together hold more than `totalBytes`, those that hold the most for the
 // longest time are disconnected. One message may be longer than `peerBytes`: a peer that has read everything so far is
@@ -75,52 +73,5 @@ export class ByteBudget {
       holder.disconnect();
       this.release(holder);
     }
-  }
-}
-
-// A FairLimit counts places, such as requests in flight. No principal may have all of them: three quarters is the most.
-// All callers without a principal count as one.
-
-const MAX_SHARE_OF_ONE = 0.75;
-
-/** How many of `max` places one principal may have. */
-export function shareOfOne(max: number): number {
-  return Math.max(1, Math.ceil(max * MAX_SHARE_OF_ONE));
-}
-
-export class FairLimit {
-  readonly #max: number;
-  readonly #maxOfOne: number;
-  /** Places by principal; empty if one principal may have all of them. */
-  readonly #taken = new Map<string | undefined, number>();
-  #total = 0;
-
-  /** `maxOfOne` is for one principal. Pass `max` if callers are not authenticated, since all of them count as one. */
-  constructor(max: number, maxOfOne: number = shareOfOne(max)) {
-    this.#max = max;
-    this.#maxOfOne = maxOfOne;
-  }
-
-  /**
-   * Takes places, or says why there are none: all are taken, or the principal has its share. More places than there are
-   * can be taken at once if no others are taken.
-   */
-  take(principal: string | undefined, size = 1): "full" | "share" | undefined {
-    if (this.#total > 0 && this.#total + size > this.#max) return "full";
-    if (this.#maxOfOne < this.#max) {
-      const own = this.#taken.get(principal) ?? 0;
-      if (own > 0 && own + size > this.#maxOfOne) return "share";
-      this.#taken.set(principal, own + size);
-    }
-    this.#total += size;
-    return undefined;
-  }
-
-  /** Frees places that were taken. */
-  release(principal: string | undefined, size = 1): void {
-    this.#total -= size;
-    const own = (this.#taken.get(principal) ?? 0) - size;
-    if (own > 0) this.#taken.set(principal, own);
-    else this.#taken.delete(principal);
   }
 }

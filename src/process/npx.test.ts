@@ -18,8 +18,8 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { IS_LONG } from "../../test/support/thoroughness.ts";
-import { startChild } from "../process/child.ts";
-import { withoutNpm } from "./child-process.ts";
+import { startChild } from "./child.ts";
+import { withoutNpm } from "./npx.ts";
 
 const run = promisify(execFile);
 

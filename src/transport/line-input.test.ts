@@ -2,7 +2,8 @@
 
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { LineInput, LineWriter } from "./stdio.ts";
+import { LineInput } from "./line-input.ts";
+import { LineWriter } from "./line-writer.ts";
 
 const LIMIT = 4 * 1024 * 1024;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -2,7 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type StreamOutput, parseEventId, ReplayStore, ReplayStream } from "./replay.ts";
+import { type StreamOutput, ReplayStore, ReplayStream } from "./replay-stream.ts";
+import { parseEventId } from "./session-streams.ts";
 
 class Connection implements StreamOutput {
   text = "";

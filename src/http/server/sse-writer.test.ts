@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SseWriter, formatEvent } from "./reply.ts";
-import type { SseEvent, StreamLimits } from "./reply.ts";
+import { SseWriter, formatEvent } from "./sse-writer.ts";
+import type { SseEvent, StreamLimits } from "./sse-writer.ts";
 import type { StreamSink } from "./http-request.ts";
 import { runs } from "../../../test/support/thoroughness.ts";
 

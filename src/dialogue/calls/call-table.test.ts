@@ -8,7 +8,6 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { serveTransport } from "../connection.ts";
-import { CallLimiter } from "./in-flight.ts";
 import { TaskWatch } from "../../tasks/watch.ts";
 
 const ROOTS = { method: "roots/list" } as Request;
@@ -211,18 +210,27 @@ describe("a cancelled call that goes on", () => {
     expect(await peer.request({ id: 3, method: "tools/call", params: { name: "x" } })).toMatchObject({ result: {} });
   });
 
-  it("keeps its slot if already as many cancelled calls as slots go on", () => {
-    const slots = new CallLimiter(1);
-    const took = (): boolean => !slots.isFull && slots.acquire() === undefined;
-    expect(took()).toBe(true);
-    slots.cancelled();
-    expect(took()).toBe(true);
-    slots.cancelled();
-    expect(took()).toBe(false);
-    slots.cancelledEnded();
-    expect(took()).toBe(true);
-    slots.release();
-    slots.cancelledEnded();
-    expect([took(), took()]).toEqual([true, false]);
+  it("keeps its slot if already as many cancelled calls as slots go on", async () => {
+    const finish: (() => void)[] = [];
+    const begun: string[] = [];
+    const handler = serverWith(async (_context, name) => {
+      begun.push(name);
+      if (name === "stuck") await new Promise<void>((resolve) => finish.push(resolve));
+      return { content: [] };
+    });
+    const peer = await servePeer(handler, { maxInFlight: 1 });
+    await peer.handshake(NEWEST_SESSION.name);
+    for (const id of [1, 2]) {
+      peer.send({ id, method: "tools/call", params: { name: "stuck" } });
+      await expect.poll(() => begun.length).toBe(id);
+      cancel(peer, id);
+    }
+    peer.send({ id: 3, method: "tools/call", params: { name: "third" } });
+    await peer.request({ id: 4, method: "ping" });
+    expect(begun).toEqual(["stuck", "stuck"]);
+    finish.pop()?.();
+    expect(await peer.answerTo(3)).toMatchObject({ result: {} });
+    finish.pop()?.();
+    expect(await peer.request({ id: 5, method: "tools/call", params: { name: "x" } })).toMatchObject({ result: {} });
   });
 });

@@ -1,0 +1,60 @@
+// Decides whether a message from a session-style server can be attributed to a client. On some transports, requests and
+// log messages do not identify their call. CallAttribution tracks the clients that have calls in flight, or had some
+// recently. If there are several, a message without a known call is passed on to none of them, so that no client gets
+// another's messages.
+
+import { ExpiringMap } from "../../core/expiring-map.ts";
+import type { Caller } from "../../core/handler.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
+
+/** How long a call may still cause messages after it was answered. */
+const LINGER_MS = 10_000;
+/** Above this number of tracked clients, stale ones are removed. */
+const MAX_TRACKED = 1_000;
+
+export class CallAttribution {
+  /** By the caller's key: calls in flight, and when the last one ended. */
+  readonly #seen = new Map<string, { open: number; ended: number; isGone: boolean }>();
+
+  /** The keys of callers that gave up a call without an answer. The server may go on with such a call. */
+  readonly #abandoned = new ExpiringMap<string, true>({ maxEntries: MAX_TRACKED, ttlMs: LINGER_MS });
+
+  /** Tracks a call; returns a function to call when it has ended, with or without an answer. */
+  begin({ key }: Caller): (isAnswered?: boolean) => void {
+    if (key === INTERNAL_CALLER.key) return () => undefined;
+    if (this.#seen.size > MAX_TRACKED) this.#sweep();
+    const seen = this.#seen.get(key) ?? { open: 0, ended: 0, isGone: false };
+    seen.open += 1;
+    this.#seen.set(key, seen);
+    return (isAnswered = false) => {
+      seen.open -= 1;
+      seen.ended = performance.now();
+      if (!isAnswered) this.#abandoned.set(key, true);
+      if (seen.open === 0 && seen.isGone) this.#seen.delete(key);
+    };
+  }
+
+  /** Called when the client has disconnected. Its entry is removed once its last call has ended. */
+  forget({ key }: Caller): void {
+    const seen = this.#seen.get(key);
+    if (seen === undefined) return;
+    seen.isGone = true;
+    if (seen.open === 0) this.#seen.delete(key);
+  }
+
+  /** Whether a request that arrives while only this client has calls in flight cannot be for another client. */
+  isOnlyOne(key: string): boolean {
+    return this.#abandoned.keys().every((abandoned) => abandoned === key);
+  }
+
+  /** Whether all current and recent calls are from one client. */
+  get isUnambiguous(): boolean {
+    if (this.#seen.size > 1) this.#sweep();
+    return this.#seen.size < 2;
+  }
+
+  #sweep(): void {
+    const since = performance.now() - LINGER_MS;
+    for (const [key, { open, ended }] of this.#seen) if (open === 0 && ended < since) this.#seen.delete(key);
+  }
+}
