@@ -85,17 +85,17 @@ export function createPool(
     forwardHeaders: options.forwardHeaders,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
-    listsFile: (principal) => listsFileFor(target, options, principal),
+    listsFile: listsFilesOf(target, options),
   });
 }
 
-/** Undefined if nothing is stored. */
-function listsFileFor(
+/** The file of each principal. Undefined if nothing is stored. */
+function listsFilesOf(
   target: Exclude<UpstreamTarget, Handler>,
   { remember, revision }: UpstreamOptions,
-  principal?: string,
-): ListsFile | undefined {
-  return isCommand(target) && remember !== false ? new ListsFile([target, revision], principal) : undefined;
+): ((principal?: string) => ListsFile) | undefined {
+  if (!isCommand(target) || remember === false) return undefined;
+  return (principal) => new ListsFile([target, revision], principal);
 }
 
 /**
@@ -103,7 +103,7 @@ function listsFileFor(
  * it from the start. `target` is the command as `commandWith` makes it, and the connection declares ALL_REQUESTS.
  */
 export async function rememberLists(target: Command, options: UpstreamOptions, handler: Handler): Promise<void> {
-  const file = listsFileFor(target, options);
+  const file = listsFilesOf(target, options)?.();
   if (file === undefined) return;
   const caller = { ...INTERNAL_CALLER, capabilities: ALL_REQUESTS };
   const context = backgroundContext({ revision: NEWEST.name, caller });

@@ -37,7 +37,7 @@ export interface UpstreamPoolOptions extends UpstreamSettings {
   /** The most sessions at the same time. Default: that of `upstream()`. */
   readonly maxSessions?: number | undefined;
   /** The file for what is known of the upstream for one principal; undefined if nothing is stored. */
-  listsFile(principal: string | undefined): ListsFile | undefined;
+  readonly listsFile?: ((principal: string | undefined) => ListsFile) | undefined;
 }
 
 /** Active and idle sessions together: as many sessions as our own server allows. */
@@ -77,20 +77,38 @@ export class UpstreamPool {
     this.#slots = new Semaphore(this.#maxSessions);
   }
 
-  async handle(given: Request, context: Context): Promise<Result> {
-    const { caller } = context;
-    const request = this.#owners.check(given, caller);
-    if (this.#options.share === "per-request") return this.#handleAlone(request, context);
-    const store = this.#storeFor(caller);
+  handle(request: Request, context: Context): Promise<Result> {
+    const store = this.#storeFor(context.caller);
     // Who shares a session is decided before the call, so what is known must have been read.
-    if (store !== undefined && !store.isRead) await store.known();
-    this.#asks ||= store?.asks === true;
-    const ofTask = this.#sessionOfTask(request, caller);
-    if (ofTask !== undefined) return ofTask.handle(request, context);
-    if (request.method === "subscriptions/listen") return this.#listen(request, context, store);
+    if (store === undefined || store.isRead) return this.#send(request, context, store);
+    return store.known().then(() => this.#send(request, context, store));
+  }
+
+  #send(given: Request, context: Context, store: ListsStore | undefined): Promise<Result> {
+    try {
+      const { caller } = context;
+      const request = this.#owners.check(given, caller);
+      const { method } = request;
+      if (this.#options.share === "per-request") return this.#handleAlone(request, context);
+      if (store?.asks === true) this.#asks = true;
+      const isSubscription = method === "subscriptions/listen";
+      if (isSubscription || method.startsWith("tasks/")) {
+        const ofTask = this.#sessionOfTask(request, caller);
+        if (ofTask !== undefined) return ofTask.handle(request, context);
+      }
+      if (isSubscription) return this.#listen(request, context, store);
+      if (caller.canBeAsked && INPUT_METHODS.has(method)) return this.#sendToFree(request, context, store);
+      return this.#sessionFor(context, store).handle(request, context);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** A call that would queue behind a parked call goes to another session of the same kind. */
+  async #sendToFree(request: Request, context: Context, store: ListsStore | undefined): Promise<Result> {
     for (;;) {
       try {
-        return await this.#sessionFor(context, store, request.method).handle(request, context);
+        return await this.#sessionFor(context, store, true).handle(request, context);
       } catch (error) {
         if (error !== SESSION_BUSY) throw error;
       }
@@ -160,12 +178,12 @@ export class UpstreamPool {
   }
 
   #storeFor({ principal: given }: Caller): ListsStore | undefined {
+    const { listsFile } = this.#options;
+    if (listsFile === undefined) return undefined;
     const principal = this.#options.share === "shared" ? undefined : given;
     const known = this.#stores.get(principal);
     if (known !== undefined) return known;
-    const file = this.#options.listsFile(principal);
-    if (file === undefined) return undefined;
-    const store = new ListsStore(file);
+    const store = new ListsStore(listsFile(principal));
     this.#stores.set(principal, store);
     return store;
   }
@@ -183,11 +201,9 @@ export class UpstreamPool {
     return undefined;
   }
 
-  /** A call that would queue behind a parked call gets another session of the same kind. */
-  #sessionFor(context: Opener, store: ListsStore | undefined, method?: string): UpstreamSession {
-    const { caller } = context;
-    const { key, isOwn } = this.#sessionKey(caller, this.#asks);
-    const mayQueue = method !== undefined && caller.canBeAsked && INPUT_METHODS.has(method);
+  /** `mayQueue`: for a call, which gets a session without parked calls. */
+  #sessionFor(context: Opener, store: ListsStore | undefined, mayQueue = false): UpstreamSession {
+    const { key, isOwn } = this.#sessionKey(context.caller, this.#asks);
     for (let number = 1; ; number += 1) {
       const numbered = number === 1 ? key : `${number} ${key}`;
       const session = this.#sessions.get(numbered)?.session ?? this.#add(numbered, isOwn, context, store);
@@ -197,9 +213,9 @@ export class UpstreamPool {
 
   /** Callers whose headers are passed on share a session only if these headers are the same. */
   #sessionKey(caller: Caller, asks: boolean): SessionKey {
-    const { share, forwardHeaders = [] } = this.#options;
+    const { share, forwardHeaders } = this.#options;
     const found = sessionKeyFor(share, caller, asks);
-    if (forwardHeaders.length === 0) return found;
+    if (forwardHeaders === undefined || forwardHeaders.length === 0) return found;
     const headers = JSON.stringify(forwardedHeaders(forwardHeaders, caller.headers));
     return { ...found, key: `${headers} ${found.key}` };
   }

@@ -6,7 +6,7 @@
 import { backoffMs } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
-import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { canAnswer, INPUT_METHODS } from "../../protocol/client-requests.ts";
@@ -112,8 +112,6 @@ export class UpstreamSession implements ListsOwner {
   /** The contexts of running lists. */
   readonly #listing = new Set<Context>();
   #neededUntil = 0;
-  /** Running requests other than subscriptions. */
-  #calls = 0;
 
   constructor(settings: UpstreamSettings, host: UpstreamSessionHost) {
     this.#settings = settings;
@@ -124,6 +122,11 @@ export class UpstreamSession implements ListsOwner {
       ...settings,
       idleMs: settings.idleMs ?? UPSTREAM.idleMs.default,
       open: (signal) => settings.open(host, this.background(signal)),
+      send: this.#send,
+      onUnfinished: (request, result, { caller }) => {
+        if (result.resultType === "task") this.#rememberTask(result);
+        host.onHandedOut(request, result, caller);
+      },
       checkCapacity: () => host.checkCapacity?.(),
       isNeeded: () => this.#isNeeded(),
       onStart: (opened) => this.#lists?.start(opened),
@@ -132,40 +135,36 @@ export class UpstreamSession implements ListsOwner {
   }
 
   /** `grant`: of a subscription that moves here from another session. */
-  async handle(request: Request, context: Context, grant?: Grant): Promise<Result> {
+  handle(request: Request, context: Context, grant?: Grant): Promise<Result> {
     const { caller } = context;
     if (this.#client === undefined) this.#client = caller;
-    else if (this.#client !== "several" && this.#client.key !== caller.key) this.#client = "several";
+    else if (this.#client !== caller && this.#client !== "several" && this.#client.key !== caller.key)
+      this.#client = "several";
     const { method } = request;
     if (method === "subscriptions/listen") return this.#listen(request, context, grant ?? { granted: undefined });
-    this.#calls += 1;
-    const isListing = STORED_METHODS.has(method);
-    if (isListing) this.#listing.add(context);
+    if (STORED_METHODS.has(method)) return this.#list(request, context);
+    this.hasState ||= INPUT_METHODS.has(method);
+    return this.supervisor.call(request, context);
+  }
+
+  async #list(request: Request, context: Context): Promise<Result> {
+    const { method } = request;
+    this.#listing.add(context);
     try {
-      if (isListing && this.supervisor.current === undefined) {
+      if (this.supervisor.current === undefined) {
         const stored = await this.#host.store?.known();
         const answer = stored && answerFrom(stored, request);
         if (answer !== undefined) return answer;
       }
-      this.hasState ||= INPUT_METHODS.has(method);
-      const handlerFor = (opened: UpstreamConnection): Handler => this.#handlerFor(opened, method, context);
-      const result = await this.supervisor.call(request, context, handlerFor);
-      if (isListing) {
-        this.supervisor.noteList(method);
-        this.#lists?.answered(request, result);
-      }
-      const { resultType } = result;
-      if (resultType !== undefined && resultType !== "complete") {
-        if (resultType === "task") this.#rememberTask(result);
-        this.#host.onHandedOut(request, result, context.caller);
-      }
+      const result = await this.supervisor.call(request, context);
+      this.supervisor.noteList(method);
+      this.#lists?.answered(request, result);
       return result;
     } catch (error) {
-      if (isListing && this.#isListFailure(error, request)) this.supervisor.noteList(method, error);
+      if (this.#isListFailure(error, request)) this.supervisor.noteList(method, error);
       throw error;
     } finally {
-      this.#calls -= 1;
-      if (isListing) this.#listing.delete(context);
+      this.#listing.delete(context);
     }
   }
 
@@ -214,7 +213,7 @@ export class UpstreamSession implements ListsOwner {
         : needsUpstream
           ? this.#reconnect(signal)
           : supervisor.nextConnection(signal));
-      return this.#handlerFor(opened, request.method, own)(request, own);
+      return this.#send(opened, request, own);
     };
     const reopens = async ({ error, granted, failures }: EndedSubscription): Promise<Reopens> => {
       if (grant.granted === undefined || supervisor.state === "closed") return false;
@@ -284,12 +283,17 @@ export class UpstreamSession implements ListsOwner {
 
   /** Whether stopping it would break a call, a subscription or a task. */
   get isInUse(): boolean {
-    return this.#calls > 0 || this.#mustRun;
+    return this.#isCalled || this.#mustRun;
   }
 
   /** Whether a caller waits for an answer or a notification. */
   get isWaitedFor(): boolean {
-    return this.#calls > 0 || this.#subscriptions.size > 0;
+    return this.#isCalled || this.#subscriptions.size > 0;
+  }
+
+  /** Whether a request other than a subscription is running. */
+  get #isCalled(): boolean {
+    return this.supervisor.calls > 0 || this.#listing.size > 0;
   }
 
   /** Whether the upstream must run for a subscription or a task. */
@@ -307,22 +311,28 @@ export class UpstreamSession implements ListsOwner {
     return [...this.#subscriptions].some(matches);
   }
 
-  /** The handler that sends a request to the upstream, directly or through the queue. */
-  #handlerFor({ connection }: UpstreamConnection, method: string, context: Context): Handler {
+  /** Sends a request to the upstream. */
+  readonly #send = (opened: UpstreamConnection, request: Request, context: Context): Promise<Result> => {
+    const { connection } = opened;
+    if (connection.revision.style === "stateless" || !context.caller.canBeAsked || !INPUT_METHODS.has(request.method))
+      return connection.handler(request, context);
+    return this.#sendAskable(opened, request, context);
+  };
+
+  /** Sends a call during which the upstream may ask its caller, directly or through the queue. */
+  #sendAskable({ connection }: UpstreamConnection, request: Request, context: Context): Promise<Result> {
     const { handler } = connection;
-    const { style, canBeAsked } = context.caller;
-    if (connection.revision.style === "stateless" || !canBeAsked || !INPUT_METHODS.has(method)) return handler;
-    const [isSession, asks] = [style === "session", this.#host.asks()];
+    const [isSession, asks] = [context.caller.style === "session", this.#host.asks()];
     // A client with a session can be asked at any time, so it does not matter to which of its calls a request belongs.
-    if (isSession && (this.isOwn || !asks)) return handler;
-    const during = (own: Context): Handler =>
+    if (isSession && (this.isOwn || !asks)) return handler(request, context);
+    const send = (sent: Context): Promise<Result> =>
       isSession || !this.#hasOneClient
-        ? (request) => handler(request, own)
-        : (request) => this.#strayRequests.during(own, () => handler(request, own));
-    if (connection.attributesRequests) return during(context);
+        ? handler(request, sent)
+        : this.#strayRequests.during(sent, () => handler(request, sent));
+    if (connection.attributesRequests) return send(context);
     // Calls wait for each other only if the upstream is known to ask.
-    const run = during({ ...context, ask: (...question) => this.#queue.asking(() => context.ask(...question)) });
-    return (request) => this.#queue.run(context.signal, () => run(request, context), asks, context.run);
+    const queued = { ...context, ask: (...question) => this.#queue.asking(() => context.ask(...question)) } as Context;
+    return this.#queue.run(context.signal, () => send(queued), asks, context.run);
   }
 
   #rememberTask({ taskId, ttlMs }: Result): void {

@@ -43,7 +43,9 @@ function slowToClose(): { opened: UpstreamConnection; letGo(): void; budgets: (n
 }
 
 function supervise(options: Partial<SupervisorOptions> & Pick<SupervisorOptions, "open">): Supervisor {
-  return new Supervisor({ name: "it", idleMs: 0, startWaitMs: 60_000, restart: {}, isNeeded: () => false, ...options });
+  const send: SupervisorOptions["send"] = ({ connection }, request, context) => connection.handler(request, context);
+  const defaults = { name: "it", idleMs: 0, startWaitMs: 60_000, restart: {}, isNeeded: () => false, send };
+  return new Supervisor({ ...defaults, ...options });
 }
 
 function sessionOf(open: () => Promise<UpstreamConnection>, store?: ListsStore): UpstreamSession {
@@ -56,7 +58,7 @@ function sessionOf(open: () => Promise<UpstreamConnection>, store?: ListsStore):
 it("waits on close for an idle connection that is still closing", async () => {
   const { opened, budgets } = slowToClose();
   const supervisor = supervise({ open: async () => opened, idleMs: 1 });
-  await supervisor.call({ method: "ping", params: {} }, contextOf(), ({ connection }) => connection.handler);
+  await supervisor.call({ method: "ping", params: {} }, contextOf());
   await eventually(() => expect(budgets).toEqual([undefined]));
   expect(supervisor.state).toBe("idle");
   await supervisor.close(700);
@@ -67,8 +69,7 @@ it("lets a slow start go on when the request has stopped waiting for it", async 
   let start = (_opened: UpstreamConnection): void => undefined;
   const open = vi.fn(() => new Promise<UpstreamConnection>((resolve) => (start = resolve)));
   const supervisor = supervise({ open, startWaitMs: 5 });
-  const ping = (): Promise<unknown> =>
-    supervisor.call({ method: "ping", params: {} }, contextOf(), ({ connection }) => connection.handler);
+  const ping = (): Promise<unknown> => supervisor.call({ method: "ping", params: {} }, contextOf());
   await expect(ping()).rejects.toMatchObject({
     kind: "timeout",
     message: "The upstream it has not answered in 5 ms and is still starting; try again later",
@@ -86,11 +87,7 @@ it("lets a slow start go on when the request has stopped waiting for it", async 
 
 it("ends a start within the budget, and reports that nothing ran", async () => {
   const supervisor = supervise({ open: () => new Promise(() => undefined) });
-  const call = supervisor.call(
-    { method: "tools/call", params: {} },
-    contextOf(),
-    ({ connection }) => connection.handler,
-  );
+  const call = supervisor.call({ method: "tools/call", params: {} }, contextOf());
   call.catch(() => undefined);
   await supervisor.close(1);
   expect(supervisor.state).toBe("closed");
@@ -103,11 +100,7 @@ it("reports to callers that wait for a start that it is closed", async () => {
       signal.addEventListener("abort", () => reject(new Error("the start was aborted")));
     });
   const supervisor = supervise({ open });
-  const call = supervisor.call(
-    { method: "tools/call", params: {} },
-    contextOf(),
-    ({ connection }) => connection.handler,
-  );
+  const call = supervisor.call({ method: "tools/call", params: {} }, contextOf());
   const refused = expect(call).rejects.toMatchObject({ kind: "closed", mayHaveRun: false, message: /it is closed/ });
   await supervisor.close();
   await refused;
@@ -144,10 +137,11 @@ it("learns from calls whether an address can be reached, and reports each change
   const reported: (string | undefined)[] = [];
   const supervisor = supervise({
     open: async () => opened,
+    send: answer,
     restart: undefined,
     onState: () => reported.push(supervisor.recovery.problem),
   });
-  const call = (): Promise<unknown> => supervisor.call({ method: "tools/call", params: {} }, contextOf(), () => answer);
+  const call = (): Promise<unknown> => supervisor.call({ method: "tools/call", params: {} }, contextOf());
   await call();
   reported.length = 0;
   isReachable = false;
@@ -164,10 +158,11 @@ it("reports whether a call may have run, which it has not if the start failed", 
   const gone = new ConnectionError("closed", "it exited");
   const { opened } = slowToClose();
   const call = (supervisor: Supervisor, method: string): Promise<unknown> =>
-    supervisor.call({ method, params: {} }, contextOf(), () => () => Promise.reject(gone));
-  const unbegun = call(supervise({ open: () => Promise.reject(gone) }), "tools/call");
+    supervisor.call({ method, params: {} }, contextOf());
+  const send = (): Promise<never> => Promise.reject(gone);
+  const unbegun = call(supervise({ open: () => Promise.reject(gone), send }), "tools/call");
   await expect(unbegun).rejects.toMatchObject({ mayHaveRun: false, message: "The upstream it failed: it exited" });
-  const begun = supervise({ open: async () => opened });
+  const begun = supervise({ open: async () => opened, send });
   await expect(call(begun, "tools/call")).rejects.toMatchObject({
     mayHaveRun: true,
     message: "The upstream it failed and the call may have run: it exited",

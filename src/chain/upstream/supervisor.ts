@@ -15,7 +15,7 @@ import {
   withTimeout,
 } from "../../core/async.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
-import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
 import { codeOf, McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
@@ -33,6 +33,10 @@ export interface UpstreamConnection {
 export interface SupervisorOptions extends RecoveryOptions {
   /** Opens a connection. Aborting the signal stops the attempt. */
   open(signal: AbortSignal): Promise<UpstreamConnection>;
+  /** Sends a request over an open connection. */
+  send(opened: UpstreamConnection, request: Request, context: Context): Promise<Result>;
+  /** Called with a result that is not the end of its call: the call waits for an answer, or goes on as a task. */
+  onUnfinished?(request: Request, result: Result, context: Context): void;
   /** How long a request waits for a start. The start goes on after that. */
   readonly startWaitMs: number;
   /** Milliseconds without a call after which it stops; 0 means never. */
@@ -103,28 +107,36 @@ export class Supervisor {
     this.#options.onState?.();
   }
 
+  /** How many calls are running. */
+  get calls(): number {
+    return this.#calls;
+  }
+
   /** Whether it is running or starting. */
   get isActive(): boolean {
     return this.#current !== undefined || this.#starting !== undefined;
   }
 
   /** Sends a request, after starting the upstream if necessary. */
-  async call(request: Request, context: Context, handlerFor: (opened: UpstreamConnection) => Handler): Promise<Result> {
+  async call(request: Request, context: Context): Promise<Result> {
+    const options = this.#options;
     this.#calls += 1;
     try {
       const opened = this.#current ?? (await this.#connectForCall(context.signal));
       let result: Result;
       try {
-        result = await handlerFor(opened)(request, context);
+        result = await options.send(opened, request, context);
       } catch (error) {
         const again = await this.#reconnectAfter(error, opened, request, context);
-        result = await handlerFor(again)(request, context);
+        result = await options.send(again, request, context);
       }
-      this.#noteAnswer();
+      if (this.recovery.problem !== undefined) this.#noteAnswer();
+      const { resultType } = result;
+      if (resultType !== undefined && resultType !== "complete") options.onUnfinished?.(request, result, context);
       return result;
     } catch (error) {
       this.#noteUnreachable(error);
-      throw withUpstreamName(error, this.#options.name, request.method);
+      throw withUpstreamName(error, options.name, request.method);
     } finally {
       this.#calls -= 1;
       if (this.#current !== undefined) this.#used();
@@ -304,7 +316,7 @@ export class Supervisor {
   }
 
   #noteAnswer(): void {
-    if (this.#options.restart !== undefined || this.recovery.problem === undefined) return;
+    if (this.#options.restart !== undefined) return;
     this.recovery.problem = undefined;
     this.#options.onState?.();
   }
