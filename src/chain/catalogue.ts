@@ -48,10 +48,14 @@ interface KnownList {
   failure: Error | undefined;
 }
 
+type NamedItems = Map<ItemKind, Map<string, Item>>;
+
 /** The items that names of one view have led to, by kind, and the version for which that holds. */
 export interface FollowedNames {
   readonly version: number;
-  readonly items: Map<ItemKind, Map<string, Item>>;
+  readonly items: NamedItems;
+  /** Those whose definitions were looked for. */
+  readonly defined: NamedItems;
 }
 
 /** A page of a list, and what transforms have made of it. A server may change its array, or use it for several lists. */
@@ -139,12 +143,12 @@ export class Catalogue {
   /** The items that names of this caller have led to. They are forgotten when `version` is another one. */
   followed(caller: Caller, version: number): FollowedNames {
     const view = this.#viewOf(caller);
-    if (view.followed.version !== version) view.followed = { version, items: new Map() };
+    if (view.followed.version !== version) view.followed = { version, items: new Map(), defined: new Map() };
     return view.followed;
   }
 
   /** Remembers where a name leads to. */
-  remember({ items }: FollowedNames, item: Item): void {
+  remember(items: NamedItems, item: Item): void {
     if (item.name.length > MAX_NAME_LENGTH) return;
     this.#followed += 1;
     if (this.#followed > MAX_NAMES) return this.forget();
@@ -217,7 +221,10 @@ export class Catalogue {
   #viewOf(caller: Caller): CatalogueView {
     const key = callerKey(caller, "view");
     let view = this.#views.get(key);
-    if (view === undefined) this.#views.set(key, (view = { lists: {}, followed: { version: -1, items: new Map() } }));
+    if (view === undefined) {
+      view = { lists: {}, followed: { version: -1, items: new Map(), defined: new Map() } };
+      this.#views.set(key, view);
+    }
     return view;
   }
 

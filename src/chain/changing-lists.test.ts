@@ -194,9 +194,10 @@ it("remembers a limited number of names, and no long ones", () => {
   const catalogue = new Catalogue();
   const { caller } = fakeContext().context;
   const followed = catalogue.followed(caller, 1);
-  catalogue.remember(followed, new Item({ kind: "tools", name: "x".repeat(10_000) }));
+  catalogue.remember(followed.items, new Item({ kind: "tools", name: "x".repeat(10_000) }));
   expect(followed.items.size).toBe(0);
-  const remember = (at: number): void => catalogue.remember(followed, new Item({ kind: "tools", name: `t${at}` }));
+  const remember = (at: number): void =>
+    catalogue.remember(followed.items, new Item({ kind: "tools", name: `t${at}` }));
   for (let at = 0; at < 100_000; at += 1) remember(at);
   expect(catalogue.followed(caller, 1).items.get("tools")?.size).toBe(100_000);
   remember(100_000);

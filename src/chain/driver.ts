@@ -43,6 +43,8 @@ function layerOf({ middleware }: ChainEntry): Layer | undefined {
 }
 
 export class Driver {
+  /** Runs a request through the chain. */
+  readonly run: Handler;
   /** What the names of callers lead to. */
   readonly items: ItemFollower;
   readonly #layers: readonly (Layer | undefined)[];
@@ -72,18 +74,19 @@ export class Driver {
     this.items = new ItemFollower({ layers, names, first: segments[0], base, handlers });
     let handler: Handler = (this.#first = base);
     for (const segment of segments.toReversed()) {
-      handler = handlers[segment.end] = this.#learning(segment, handler);
+      const behind = handler;
+      handler = handlers[segment.end] = this.#learning(segment, behind);
       for (let at = segment.end - 1; at >= segment.start; at -= 1) {
         handler = handlers[at] = this.#compose(segment, at, entries[at] as ChainEntry, handler);
       }
       this.#first = handler;
-      handler = handlers[segment.start] = this.#withEdge(segment, handler);
+      const acting = segment.start === segment.end ? behind : handler;
+      handler = handlers[segment.start] = this.#withEdge(segment, handler, acting);
     }
+    this.run = handler;
     // A middleware that answers lists itself has a segment of its own.
     this.items.reader = layers[0]?.transform?.answersLists === true ? (handlers[1] as Handler) : this.#first;
   }
-
-  readonly run: Handler = (request, context) => (this.#handlers[0] as Handler)(request, context);
 
   /** Runs a request whose item is known: that of its context. */
   runItem(request: Request, context: Context): Promise<Result> {
@@ -99,13 +102,16 @@ export class Driver {
     return acting === undefined ? handler : withMiddleware({ name, middleware: acting }, handler);
   }
 
-  /** The outside of a segment: lists get their transforms, and names are followed to their items. */
-  #withEdge(segment: Segment, inner: Handler): Handler {
+  /**
+   * The outside of a segment: lists get their transforms, and names are followed to their items. `inner` gets the other
+   * requests, and `lists` those that read lists.
+   */
+  #withEdge(segment: Segment, lists: Handler, inner: Handler): Handler {
     const isEmpty = this.#layers.length === 0;
     return (request, context) => {
       const { method } = request;
       const list = LISTS_BY_METHOD.get(method);
-      if (list !== undefined) return this.#list(segment, list, request, context, inner);
+      if (list !== undefined) return this.#list(segment, list, request, context, lists);
       if (method === "subscriptions/listen") return inner(request, this.#watch(context));
       const named = isEmpty && context.observer === undefined ? undefined : namedIn(request);
       if (named === undefined) return inner(request, context);

@@ -60,8 +60,8 @@ export class ItemFollower implements ItemSource {
   }
 
   /** The item with its definition, for which the lists of the caller are read. */
-  async define(kind: ListKind, name: string, context: Context): Promise<Item> {
-    return this.inward(this.#parts.first, 0, name, { kind, context }, this.reader);
+  define(kind: ListKind, name: string, context: Context): Followed {
+    return this.follow(this.#parts.first, kind, name, context, this.reader);
   }
 
   /** Reads a list of the caller again. */
@@ -69,16 +69,20 @@ export class ItemFollower implements ItemSource {
     await this.#parts.first.catalogue.refresh(kind, context, this.reader);
   }
 
-  /** The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. */
-  follow(segment: Segment, kind: ItemKind, name: string, context: Context): Followed {
-    if (!this.#isStable) return this.inward(segment, segment.start, name, { kind, context });
+  /**
+   * The item that a name leads to at the outside of a segment. A name that was followed before is one lookup. `reader`
+   * reads lists, if the definition is needed.
+   */
+  follow(segment: Segment, kind: ItemKind, name: string, context: Context, reader?: Handler): Followed {
+    if (!this.#isStable) return this.inward(segment, segment.start, name, { kind, context }, reader);
     const { catalogue } = segment;
     const followed = catalogue.followed(context.caller, this.version(context.caller));
-    const known = followed.items.get(kind)?.get(name);
+    const items = reader === undefined ? followed.items : followed.defined;
+    const known = items.get(kind)?.get(name);
     if (known !== undefined && (known.validUntil === Infinity || performance.now() < known.validUntil)) return known;
-    return whenKnown(this.inward(segment, segment.start, name, { kind, context }), (item) => {
+    return whenKnown(this.inward(segment, segment.start, name, { kind, context }, reader), (item) => {
       const isSure = item.isKnown && item.validUntil > 0 && item.failure === undefined;
-      if (isSure && followed.version === this.version(context.caller)) catalogue.remember(followed, item);
+      if (isSure && followed.version === this.version(context.caller)) catalogue.remember(items, item);
       return item;
     });
   }

@@ -339,12 +339,16 @@ class StackVersion {
   async run(request: Request, context: Context): Promise<Result> {
     const slot = this.#running.add(context);
     try {
-      const own = this.select === undefined ? context : withPart(this.select, context);
-      if (own !== context) context.observer?.entered?.(own);
-      if (!hasHeaders(request, own)) return await this.#driver.run(request, own);
-      return await this.#driver.runItem(request, await checkHeaders(this.#driver, request, own));
+      const seen = this.select === undefined ? context : withPart(this.select, context);
+      if (seen !== context) context.observer?.entered?.(seen);
+      const { caller } = seen;
+      // Only calls over HTTP of a stateless revision have headers that repeat arguments.
+      const mustCheck = caller.headers !== undefined && caller.style === "stateless" && request.method === "tools/call";
+      if (!mustCheck || seen.headersChecked === true) return await this.#driver.run(request, seen);
+      return await this.#driver.runItem(request, await checkHeaders(this.#driver, request, seen));
     } finally {
-      this.#remove(slot);
+      this.#running.remove(slot);
+      if (this.#isRetired) this.#resolveIfDrained();
     }
   }
 
@@ -360,10 +364,14 @@ class StackVersion {
   async retire(): Promise<void> {
     this.#isRetired = true;
     for (const move of [...this.onReplaced]) move();
-    if (this.#running.size === 0) this.#drained.resolve();
+    this.#resolveIfDrained();
     for (const [slot, { signal }] of this.#running.entries()) {
       // Middleware that never answers must not delay closing once its caller has left.
-      const remove = (): void => void unref(setTimeout(() => this.#remove(slot), LEFT_MS));
+      const leave = (): void => {
+        this.#running.remove(slot);
+        this.#resolveIfDrained();
+      };
+      const remove = (): void => void unref(setTimeout(leave, LEFT_MS));
       if (signal.aborted) remove();
       else onAbort(signal, remove);
     }
@@ -383,15 +391,9 @@ class StackVersion {
     return [...this.entries.map(({ middleware }) => middleware), ...this.upstreams.values()];
   }
 
-  #remove(slot: number): void {
-    if (this.#running.remove(slot) && this.#isRetired && this.#running.size === 0) this.#drained.resolve();
+  #resolveIfDrained(): void {
+    if (this.#running.size === 0) this.#drained.resolve();
   }
-}
-
-/** Only calls over HTTP of a stateless revision have headers that repeat arguments. */
-function hasHeaders({ method }: Request, { caller, headersChecked }: Context): boolean {
-  if (method !== "tools/call" || caller.headers === undefined) return false;
-  return caller.style === "stateless" && headersChecked !== true;
 }
 
 /** Middleware must not share results between callers of different parts, so it can see which part a caller has. */
@@ -412,26 +414,47 @@ function withPart(select: SelectPart, context: Context): Context {
  * custom headers). A server checks this for its own tools; a gateway checks it for its upstreams, which may not get the
  * headers. The error for a tool that is hidden from a caller is the same as for one that does not exist.
  */
-async function checkHeaders(driver: Driver, request: Request, context: Context): Promise<Context> {
-  const { name, arguments: given } = request.params;
-  const { headers = {} } = context.caller;
-  const find = async (): Promise<Item> => {
-    const item = await driver.items.define("tools", name as string, context);
+function checkHeaders(driver: Driver, request: Request, context: Context): Context | Promise<Context> {
+  const item = driver.items.define("tools", request.params["name"] as string, context);
+  if (item instanceof Promise || mismatchOf(item, request, context) !== undefined) {
+    return checkHeadersAgain(driver, request, context, item);
+  }
+  return withCheckedItem(context, item);
+}
+
+/** The list of tools is being read, or a header seems to be wrong. */
+async function checkHeadersAgain(
+  driver: Driver,
+  request: Request,
+  context: Context,
+  first: Item | Promise<Item>,
+): Promise<Context> {
+  const { items } = driver;
+  const find = async (found: Item | Promise<Item>): Promise<Item> => {
+    const item = await found;
     context.signal.throwIfAborted();
     return item;
   };
-  const mismatch = ({ facts, hiddenBy }: Item): string | undefined =>
-    hiddenBy === undefined ? checkHeaderParams(facts?.headers ?? [], given, headers) : undefined;
-  const version = driver.items.version(context.caller);
-  let item = await find();
-  if (mismatch(item) !== undefined && version === driver.items.version(context.caller)) {
+  const version = items.version(context.caller);
+  let item = await find(first);
+  if (mismatchOf(item, request, context) !== undefined && version === items.version(context.caller)) {
     // The list was not read just now. The schema may be outdated, so it is read again before the call is refused.
-    await driver.items.refresh("tools", context);
-    item = await find();
+    await items.refresh("tools", context);
+    item = await find(items.define("tools", request.params["name"] as string, context));
   }
-  const problem = mismatch(item);
+  const problem = mismatchOf(item, request, context);
   if (problem !== undefined) throw McpError.of("header_mismatch", problem);
-  return copyContext(context, { item, ...(item.facts !== undefined && { headersChecked: true }) });
+  return withCheckedItem(context, item);
+}
+
+/** What is wrong with the headers, if the tool is known. */
+function mismatchOf({ facts, hiddenBy }: Item, request: Request, { caller }: Context): string | undefined {
+  if (facts === undefined || facts.headers.length === 0 || hiddenBy !== undefined) return undefined;
+  return checkHeaderParams(facts.headers, request.params["arguments"], caller.headers ?? {});
+}
+
+function withCheckedItem(context: Context, item: Item): Context {
+  return copyContext(context, item.facts === undefined ? { item } : { item, headersChecked: true });
 }
 
 function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boolean): Record<string, UpstreamStatus> {

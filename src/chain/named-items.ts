@@ -31,8 +31,8 @@ const BEGINNINGS: readonly (readonly [string, NamePlace])[] = [
   ["resources/", { kind: "resources", param: "uri" }],
 ];
 
-function placeOf(method: string): NamePlace | undefined {
-  return NAME_PLACES.get(method) ?? BEGINNINGS.find(([beginning]) => method.startsWith(beginning))?.[1];
+function placeByBeginning(method: string): NamePlace | undefined {
+  return BEGINNINGS.find(([beginning]) => method.startsWith(beginning))?.[1];
 }
 
 export interface NamedItem {
@@ -43,7 +43,7 @@ export interface NamedItem {
 /** The item that a request names. A completion that names a URI is about a template, or a resource. */
 export function namedIn({ method, params }: Request): NamedItem | undefined {
   if (method === "completion/complete") return readRef(params["ref"]);
-  const place = placeOf(method);
+  const place = NAME_PLACES.get(method) ?? placeByBeginning(method);
   const name = place && params[place.param];
   return typeof name === "string" && place !== undefined ? { kind: place.kind, name } : undefined;
 }
@@ -59,7 +59,7 @@ export function isNamedIn(request: Request, item: CalledItem): boolean {
 export function withName(request: Request, name: string): Request {
   const { method, params } = request;
   if (method !== "completion/complete") {
-    const { param = "name" } = placeOf(method) ?? {};
+    const { param = "name" } = NAME_PLACES.get(method) ?? placeByBeginning(method) ?? {};
     return { ...request, params: { ...params, [param]: name } };
   }
   const ref = isObject(params["ref"]) ? params["ref"] : {};

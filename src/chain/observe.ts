@@ -23,7 +23,6 @@ import { checkFields, OptionPlace } from "../core/options.ts";
 import { callListener } from "../core/listeners.ts";
 import { withoutQuery } from "../core/secrets.ts";
 import { errorMessage } from "../core/values.ts";
-import { trusted } from "../protocol/compose.ts";
 import { McpError } from "../protocol/errors.ts";
 
 /** What reads the lives of calls. It has the methods for what it wants to know. */
@@ -278,7 +277,7 @@ class Recorder implements StepRecorder {
 
 /** A middleware that reports each call to a reader, which may refuse and delay it. */
 export function readBy<State>(reader: CallReader<State>): Middleware {
-  return trusted((request, context, next) => new ObservedCall(reader, request, context).run(next));
+  return (request, context, next) => new ObservedCall(reader, request, context).run(next);
 }
 
 /**

@@ -6,7 +6,7 @@ import { callRequest, fakeContext, textResult } from "../../test/support/handler
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
-import { compose, trusted, type ChainEntry } from "./compose.ts";
+import { compose, type ChainEntry } from "./compose.ts";
 
 const entry = (name: string, middleware: Middleware): ChainEntry => ({ name, middleware });
 const echo: Handler = async (request) => textResult(String(request.params["name"]));
@@ -275,28 +275,32 @@ it("passes a changed context on, with a signal for each call of next", async () 
   expect(received).toHaveLength(2);
 });
 
-it("does not watch trusted middleware, except in a subscription", async () => {
-  const { context } = fakeContext();
-  const seen: unknown[] = [];
-  const observer = entry(
-    "observer",
-    trusted(function observer(request, own, next) {
-      if (request.params["name"] === "own") throw new Error("own");
-      const changed = { ...own, notify: () => expect.fail("broken") };
-      return next(request, changed).finally(() => seen.push(request.method));
+it("passes on the failure of a connection in other words", async () => {
+  const failure = new ConnectionError("closed", "it exited: secret");
+  const hiding = entry("hiding", (request, context, next) =>
+    next(request, context).catch((error: ConnectionError) => {
+      throw error.with({ problem: "it exited" });
     }),
   );
-  const upstream = vi.fn<Handler>((request, { notify }) => {
-    if (request.method === "subscriptions/listen") notify({ method: "notifications/tools/list_changed" });
-    if (request.params["name"] === "thrown") throw new Error("thrown");
-    return echo(request, context);
+  expect(await failureOf([hiding], () => Promise.reject(failure))).toMatchObject({
+    kind: "closed",
+    problem: "it exited",
   });
-  const handler = compose([observer], upstream);
-  expect(await handler(callRequest("a"), context)).toEqual(textResult("a"));
-  // Both are rejections, even if they are thrown before there is a promise.
-  await expect(handler(callRequest("thrown"), context)).rejects.toThrow(/^thrown$/);
-  await expect(handler(callRequest("own"), context)).rejects.toThrow(/^own$/);
-  expect(seen).toEqual(["tools/call", "tools/call"]);
-  const listening = handler({ method: "subscriptions/listen", params: { notifications: {} } }, context);
+  const replacing = entry("replacing", () => Promise.reject(failure));
+  expect(await failureOf([replacing])).toMatchObject({ problem: "In the middleware replacing: it exited: secret" });
+});
+
+it("reports a mistake in a subscription", async () => {
+  const observer = entry("observer", (request, context, next) =>
+    next(request, { ...context, notify: () => expect.fail("broken") }),
+  );
+  const upstream: Handler = (request, { notify }) => {
+    notify({ method: "notifications/tools/list_changed" });
+    return echo(request, fakeContext().context);
+  };
+  const listening = compose([observer], upstream)(
+    { method: "subscriptions/listen", params: { notifications: {} } },
+    fakeContext().context,
+  );
   await expect(listening).rejects.toThrow("The middleware observer failed at notifications/tools/list_changed");
 });

@@ -19,17 +19,6 @@ export interface ChainEntry {
   readonly middleware: Middleware;
 }
 
-const TRUSTED = new WeakSet<Middleware>();
-
-/**
- * For built-in middleware that runs no code of users, and awaits or returns what `next` returned: its calls need not be
- * watched, which takes longer than its own work.
- */
-export function trusted(middleware: Middleware): Middleware {
-  TRUSTED.add(middleware);
-  return middleware;
-}
-
 /** Freezes what passes between middleware, so that a change in place fails; undefined unless `catenary/testing` is loaded. */
 let freeze: (<Value>(value: Value) => Value) | undefined;
 
@@ -43,7 +32,7 @@ export function compose(entries: readonly ChainEntry[], handler: Handler): Handl
 }
 
 export function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
-  const watched: Handler = (request, context) => {
+  const run: Handler = (request, context) => {
     freeze?.(request);
     const call = new MiddlewareCall(name, request, context, next);
     let returned: unknown;
@@ -54,26 +43,8 @@ export function withMiddleware({ name, middleware }: ChainEntry, next: Handler):
     }
     return call.finish(returned);
   };
-  const passOn = rejecting(next);
-  const unwatched = TRUSTED.has(middleware)
-    ? rejecting((request, context) => middleware(request, context, passOn))
-    : watched;
-  return (request, context) => {
-    // A subscription goes on for long, so its `notify` is watched.
-    const run = request.method === "subscriptions/listen" ? watched : unwatched;
-    return context.observer?.recorder?.record("middleware", name, request, context, run) ?? run(request, context);
-  };
-}
-
-/** The same handler, but what it throws is a rejection. */
-function rejecting(handler: Handler): Handler {
-  return (request, context) => {
-    try {
-      return handler(request, context);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  };
+  return (request, context) =>
+    context.observer?.recorder?.record("middleware", name, request, context, run) ?? run(request, context);
 }
 
 /** One request in one middleware. It is short because every request passes here once for each middleware. */
@@ -81,29 +52,36 @@ class MiddlewareCall {
   readonly #name: string;
   readonly #request: Request;
   readonly #context: Context;
-  readonly #next: Handler;
+  readonly #inner: Handler;
+  /** What the middleware gets as `next`. */
+  readonly next: Handler;
   /** What `next` returned, if it was called before the middleware returned. Most middleware returns the same promise. */
   #first: Promise<Result> | undefined;
   /** What other calls of `next` returned. */
   #others: Promise<Result>[] | undefined;
-  #hasReturned = false;
+  #hasReturned: boolean;
   /** Whether the middleware intercepts notifications, and so may fail at any time. */
-  #intercepts = false;
+  #intercepts: boolean;
   #reject: ((error: unknown) => void) | undefined;
   /** A failure in `notify` before the middleware has returned. */
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(name: string, request: Request, context: Context, next: Handler) {
+  constructor(name: string, request: Request, context: Context, inner: Handler) {
     this.#name = name;
     this.#request = request;
     this.#context = context;
-    this.#next = next;
+    this.#inner = inner;
+    this.#hasReturned = false;
+    this.#intercepts = false;
+    // Middleware calls it as a function.
+    const next: Handler = (passed, passedContext) => this.#pass(passed, passedContext);
+    this.next = next;
   }
 
-  readonly next: Handler = (given, own) => {
+  #pass(passed: Request, passedContext: Context): Promise<Result> {
     let outcome: Promise<Result>;
     try {
-      outcome = this.#run(given, own);
+      outcome = this.#run(passed, passedContext);
     } catch (error) {
       outcome = Promise.reject(error);
     }
@@ -111,7 +89,7 @@ class MiddlewareCall {
     if (this.#first === undefined && !this.#hasReturned) this.#first = outcome;
     else (this.#others ??= []).push(ignoreRejection(outcome));
     return outcome;
-  };
+  }
 
   #run(given: Request, own: Context): Promise<Result> {
     const request = this.#request;
@@ -120,13 +98,13 @@ class MiddlewareCall {
       if (!isRequest(given)) throw wrongNext(this.#name);
       checkParams(given.method, given.params);
     }
-    if (own === this.#context) return this.#next(given, own);
+    if (own === this.#context) return this.#inner(given, own);
     if (!isContext(own)) throw wrongNext(this.#name);
     // A subscription goes on for long, so not even the `notify` of built-in middleware may fail it unnoticed.
     const isGuarded = own.notify === this.#context.notify || (isCopy(own) && given.method !== "subscriptions/listen");
-    if (isGuarded) return this.#next(given, own);
+    if (isGuarded) return this.#inner(given, own);
     this.#intercepts = true;
-    return this.#next(
+    return this.#inner(
       given,
       withGuardedNotify(given, own, (error, notification) => this.#fail(error, notification)),
     );
@@ -173,7 +151,7 @@ class MiddlewareCall {
       // One that is not settled is not waited for.
       const isThis = await Promise.race([outcome, UNSETTLED]).then(
         (result) => result?.["content"] === value && value !== undefined,
-        (error: unknown) => Object.is(error, value),
+        (error: unknown) => Object.is(error, value) || isSameFailure(error, value),
       );
       if (isThis) return true;
     }
@@ -195,6 +173,16 @@ class MiddlewareCall {
 }
 
 const UNSETTLED = Promise.resolve(undefined);
+
+/** Whether a middleware has said in other words why the connection failed, for example without secrets. */
+function isSameFailure(error: unknown, other: unknown): boolean {
+  try {
+    return error instanceof ConnectionError && other instanceof ConnectionError && error.kind === other.kind;
+  } catch {
+    // The thrown value may be a Proxy whose traps throw.
+    return false;
+  }
+}
 
 /** Catches exceptions in the middleware's `notify`, so that they do not reach the upstream. */
 function withGuardedNotify(

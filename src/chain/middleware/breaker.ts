@@ -7,7 +7,6 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { boolean, choice, count, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { Item } from "../item.ts";
@@ -56,7 +55,7 @@ function createBreaker({ failures: maxFailures, openMs, by, toolErrors }: Values
     const failures = (circuits.get(key)?.failures ?? 0) + 1;
     circuits.set(key, { key, failures, openUntil: performance.now() + openMs });
   };
-  return trusted(function breaker(request, context, next) {
+  return function breaker(request, context, next) {
     const { method, params } = request;
     if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);
     if (byTool && method !== "tools/call") return next(request, context);
@@ -85,7 +84,7 @@ function createBreaker({ failures: maxFailures, openMs, by, toolErrors }: Values
         throw error;
       },
     );
-  });
+  };
 }
 
 type Outcome = "worked" | "failed" | "unclear";

@@ -7,7 +7,6 @@ import { copyContext } from "../../core/cancel.ts";
 import { forwardAbort, Semaphore } from "../../core/async.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { choice, count, ms, required, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { COUNTED_METHODS } from "../method-names.ts";
@@ -56,7 +55,7 @@ function createConcurrency(options: ValuesOf<typeof OPTIONS>, { error }: Definit
     limit.users -= 1;
     if (limit.users === 0 && limits.size > MAX_UNUSED) limits.delete(limit.key);
   };
-  return trusted(function concurrency(request, context, next) {
+  return function concurrency(request, context, next) {
     if (!methods.has(request.method)) return next(request, context);
     const key = keyOf(request, context);
     const limit = limits.get(key) ?? { key, slots: new Semaphore(calls), users: 0 };
@@ -78,7 +77,7 @@ function createConcurrency(options: ValuesOf<typeof OPTIONS>, { error }: Definit
         throw error;
       },
     );
-  });
+  };
 }
 
 interface Limit {

@@ -9,8 +9,7 @@ import { DEFAULT_SHAPES, REDACTED, Redactor, SHAPES } from "../../core/redactor.
 import { MIN_SECRET_LENGTH, redactConnectionError } from "../../core/secrets.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import { matchesGlob } from "../../core/text.ts";
-import { trusted } from "../../protocol/compose.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, toMcpError } from "../../protocol/errors.ts";
 
 const OPTIONS = {
   in: choices("Where secrets are replaced.", ["results", "arguments"]).or(["results"], "results"),
@@ -46,7 +45,7 @@ function createRedact(options: ValuesOf<typeof OPTIONS>): Middleware {
   const secrets = values.map((value) => ({ value, reference: REDACTED }));
   const redactor = new Redactor(shapes, secrets, keys.length > 0 ? isSecret : undefined);
   const [inResults, inArguments] = [places.includes("results"), places.includes("arguments")];
-  return trusted(function redact(request, context, next) {
+  return function redact(request, context, next) {
     const sent = inArguments ? redactor.request(request) : request;
     const ask: Context["ask"] = async (question, options) => {
       const asked = inResults ? { ...question, params: redactor.protocol(question.params) } : question;
@@ -61,7 +60,7 @@ function createRedact(options: ValuesOf<typeof OPTIONS>): Middleware {
         throw redactError(error, redactor);
       },
     );
-  });
+  };
 }
 
 /** The error without secrets. A cause could have them too, so it is left out. */
@@ -74,7 +73,7 @@ export function redactError(error: unknown, redactor: Redactor): unknown {
     if (!(error instanceof Error)) return error;
     const message = redactor.text(error.message);
     if (message === error.message) return error;
-    if (!(error instanceof ConnectionError)) return new Error(message);
+    if (!(error instanceof ConnectionError)) return toMcpError(new Error(message));
     return redactConnectionError(error, (text) => redactor.text(text));
   } catch {
     // The thrown value may be a Proxy whose traps throw.

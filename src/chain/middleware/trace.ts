@@ -17,7 +17,6 @@ import { ignoreRejection, within } from "../../core/async.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, code, documented, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { errorMessage } from "../../core/values.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../core/redactor.ts";
 import { withoutQuery } from "../../core/secrets.ts";
@@ -61,13 +60,13 @@ function createTrace({ kind, content: hasContent, api }: ValuesOf<typeof OPTIONS
   let tracer = api && new Tracer(api as Api, kind, hasContent);
   let loading: Promise<Tracer> | undefined;
   const load = async (): Promise<Tracer> => (tracer = new Tracer(await loadApi(), kind, hasContent));
-  const middleware: Middleware = trusted(function trace(request, context, next) {
+  const middleware: Middleware = function trace(request, context, next) {
     // A subscription is open for as long as its caller likes.
     if (request.method === "subscriptions/listen") return next(request, context);
     if (tracer !== undefined) return tracer.run(request, context, next);
     loading ??= ignoreRejection(load());
     return loading.then((loaded) => loaded.run(request, context, next));
-  });
+  };
   middleware.close = async () => tracer?.flush();
   return middleware;
 }

@@ -7,7 +7,6 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { boolean, choice, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { digest } from "../../core/seal.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../../protocol/errors.ts";
 import type { JsonSchema } from "../../protocol/model/index.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
@@ -91,7 +90,7 @@ function createValidate({ arguments: checksArguments, results }: ValuesOf<typeof
     if (isObject(ofTask)) await checkResult(tool, ofTask);
     return result;
   };
-  const middleware: ActingMiddleware = trusted((request, context, next) => {
+  const middleware: ActingMiddleware = (request, context, next) => {
     const { method, params } = request;
     if (method === "tools/call") {
       // The upstream answers for a tool that it does not list.
@@ -100,7 +99,7 @@ function createValidate({ arguments: checksArguments, results }: ValuesOf<typeof
     }
     const task = method.startsWith("tasks/") ? tasks.get(String(params["taskId"])) : undefined;
     return task === undefined ? next(request, context) : taskResult(task, request, context, next);
-  });
+  };
   middleware.needs = (kind) => kind === "tools";
   return middleware;
 }

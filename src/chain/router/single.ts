@@ -31,13 +31,15 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
   const load = async (): Promise<SingleNames> =>
     (names ??= new SingleNames(name, handler, typeof naming === "function" ? await naming() : naming));
   const loaded = (): SingleNames | Promise<SingleNames> => names ?? (loading ??= load());
-  const send = async (request: Request, context: Context): Promise<Result> =>
-    checkResult(await sendTo(undefined, handler, request, context), request);
+  const send = async (request: Request, context: Context): Promise<Result> => {
+    const result = await sendTo(undefined, handler, request, context);
+    return isObject(result) ? result : checkResult(result, request);
+  };
   const list = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
     const [result, shown] = await Promise.all([send(request, context), loaded()]);
     return shown.showList(kind, result);
   };
-  const sendNamed = async (kind: NamedKind, name: string, request: Request, context: Context): Promise<Result> => {
+  const sendUnsure = async (kind: NamedKind, name: string, request: Request, context: Context): Promise<Result> => {
     const known = names ?? (await loaded());
     const ownName = known.get(kind, name) ?? (await known.find(kind, name, context));
     // Middleware knows only the shown name, so no other may lead to the item. A name of nothing is the upstream's affair.
@@ -49,9 +51,10 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
     const listed = LISTS_BY_METHOD.get(request.method)?.kind;
     if (isNamedKind(listed)) return list(listed, request, context);
     const named = namedIn(request);
-    return named !== undefined && isNamedKind(named.kind)
-      ? sendNamed(named.kind, named.name, request, context)
-      : send(request, context);
+    if (named === undefined) return send(request, context);
+    const { kind, name } = named;
+    if (kind !== "tools" && kind !== "prompts") return send(request, context);
+    return names?.isSame(kind, name) === true ? send(request, context) : sendUnsure(kind, name, request, context);
   };
   const item = (kind: ItemKind, name: string, ownName: string, context: Context): Item | Promise<Item> =>
     itemAt(undefined, handler, kind, name, ownName, context, CHANGED.test(name) ? UNSURE : undefined);
@@ -106,6 +109,13 @@ class SingleNames {
     const owner = this.#naming.shownNames.owner(kind, shown);
     if (owner !== undefined && owner.upstream === this.#upstream) return owner.name;
     return CHANGED.test(shown) ? undefined : shown;
+  }
+
+  /** Whether callers and the upstream certainly use the same name, as they do for nearly all items. */
+  isSame(kind: NamedKind, name: string): boolean {
+    const owner = this.#naming.shownNames.owner(kind, name);
+    if (owner !== undefined && owner.upstream === this.#upstream) return owner.name === name;
+    return !CHANGED.test(name) && this.shown(kind, name) === name;
   }
 
   /** Reads the list. A name that is not in it is the upstream's own. */

@@ -16,7 +16,6 @@ import {
 import { defined, isObject } from "../../core/values.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { matchesGlob } from "../../core/text.ts";
-import { trusted } from "../../protocol/compose.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { kindsOf, type Layer } from "../layer.ts";
@@ -124,14 +123,14 @@ function createDescribe(options: DescribeOptions, { error }: DefinitionPlace): L
 
 /** A prompt says its description also when it is used. */
 function describingPrompts(rules: readonly Rule[]): Middleware {
-  return trusted((request, context, next) => {
+  return (request, context, next) => {
     const outcome = next(request, context);
     if (request.method !== "prompts/get") return outcome;
     const matching = rules.filter(({ glob }) => matchesGlob(glob, request.params["name"] as string));
     const description = matching.findLast((rule) => rule.description !== undefined)?.description;
     if (description === undefined) return outcome;
     return outcome.then((result) => (result["description"] === undefined ? result : { ...result, description }));
-  });
+  };
 }
 
 type Description = ToolDescription | PromptDescription | ResourceDescription;
