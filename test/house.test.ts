@@ -9,13 +9,13 @@ import { ISOLATED } from "../vitest.config.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
 import {
   dangerFaults,
-  fragments,
   headerFaults,
   importCycles,
   importFaults,
   loadedBy,
   longerThan,
   MAX_LINES,
+  MAX_TEST_LINES,
   packageFaults,
   revisionFaults,
   sentenceReaders,
@@ -51,9 +51,6 @@ const EXCEPTIONS: readonly Exception[] = [
     why: "adds the methods of a server to its handler function; both sides are our own objects",
   },
 ];
-
-/** How many small files with a single importer are tolerated. */
-const MAX_FRAGMENTS = 19;
 
 /** The files that look for words in what is said to people, and who says it there. */
 const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
@@ -117,12 +114,7 @@ describe("the source tree", () => {
   });
 
   it("has no file over the limit of lines", () => {
-    expect(longerThan(MAX_LINES, SOURCES)).toEqual([]);
-  });
-
-  it("has few small files with a single importer", () => {
-    const found = fragments(SOURCES);
-    expect(found.length, found.join("\n")).toBeLessThanOrEqual(MAX_FRAGMENTS);
+    expect(longerThan(MAX_LINES, MAX_TEST_LINES, SOURCES)).toEqual([]);
   });
 
   it("begins every file with a comment", () => {
@@ -245,18 +237,6 @@ describe("the rules", () => {
     expect(importCycles(files.slice(0, 2))).toEqual([]);
   });
 
-  it("find a small file with a single importer", () => {
-    const long = "const x = 1;\n".repeat(60);
-    const files = [
-      file("src/a.ts", `import "./b.ts";\nimport "./c.ts";\nimport "./d.ts";`),
-      file("src/b.ts", `import "./c.ts";`),
-      file("src/c.ts", ""),
-      file("src/d.ts", long),
-      file("src/b.test.ts", `import "./b.ts";`),
-    ];
-    expect(fragments(files)).toEqual(["src/b.ts"]);
-  });
-
   it("find a package that is not a dependency, and a module of Node without its prefix", () => {
     const text = `import a from "ajv/dist/2020.js";\nimport b from "@scope/b/c";\nimport "fs";\nimport "node:fs";`;
     expect(packageFaults([file("src/a.ts", text), file("src/a.test.ts", text)], ["ajv"])).toEqual([
@@ -288,9 +268,12 @@ describe("the rules", () => {
   });
 
   it("count lines", () => {
-    const text = "x\n".repeat(5);
-    expect(longerThan(4, [file("src/a.ts", text)])).toEqual(["src/a.ts has 5 lines; the limit is 4"]);
-    expect(longerThan(5, [file("src/a.ts", text)])).toEqual([]);
+    const files = [file("src/a.ts", "x\n".repeat(5)), file("src/a.test.ts", "x\n".repeat(6))];
+    expect(longerThan(4, 5, files)).toEqual([
+      "src/a.ts has 5 lines; the limit is 4",
+      "src/a.test.ts has 6 lines; the limit is 5",
+    ]);
+    expect(longerThan(5, 6, files)).toEqual([]);
   });
 
   it("find a missing header comment, and one that is too long", () => {

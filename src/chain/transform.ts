@@ -6,7 +6,8 @@ import type { CalledItem, Caller, Context, Handler, Middleware, Request, Result 
 import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { methodNotFound } from "../protocol/errors.ts";
-import { LIST_CAPABILITIES, LISTS, page, type List, type ListKind } from "../protocol/lists.ts";
+import { LIST_CAPABILITIES, LISTS, type List, type ListKind } from "../protocol/lists.ts";
+import { page } from "../protocol/pages.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from "../protocol/model/index.ts";
 import type { ItemDefinition } from "./item.ts";

@@ -19,14 +19,13 @@ import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Unavailable } from "../protocol/lists.ts";
 import type { SubscriptionFilter, Tool } from "../protocol/model/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
+import { type CallSyntax, type ListedTool } from "../tools/search.ts";
 import {
   answerDescribe,
   answerSearch,
   type Arguments,
-  type CallSyntax,
   DESCRIBE_TOOLS,
   describeTool,
-  type ListedTool,
   readTools,
   SEARCH_TOOLS,
   searchTool,
@@ -34,7 +33,7 @@ import {
   type ToolList,
   USUAL_FOUND,
   withInstructions,
-} from "../tools/search.ts";
+} from "../tools/search-tools.ts";
 import type { CodeBudgets } from "./call-answer.ts";
 import { CodeRun } from "./code-run.ts";
 import { declareTools, describeCall } from "./declarations.ts";

@@ -5,7 +5,7 @@ import { pause, withTimeout } from "../core/async.ts";
 import type { Context, Handler } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { withoutDiagnostics } from "../protocol/errors.ts";
-import { notListed } from "../tools/search.ts";
+import { notListed } from "../tools/search-tools.ts";
 import { orList } from "./languages.ts";
 import type { CallableTool } from "./runtime.ts";
 import type { CallAdvice } from "./tool.ts";

@@ -6,7 +6,7 @@ import { LOG_LEVELS, type Meta, type Params } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { isId } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";
-import { MAX_CURSOR_LENGTH } from "./lists.ts";
+import { MAX_CURSOR_LENGTH } from "./pages.ts";
 import { META } from "./model/base.ts";
 import { MAX_URI_LENGTH } from "./uri-template.ts";
 

@@ -2,7 +2,7 @@
 // more than one page of a list reads it with this. Apart from lists.ts, since a small server never needs it.
 
 import type { Context, Handler, Result } from "../core/handler.ts";
-import { jsonLength, MAX_CURSOR_LENGTH } from "./lists.ts";
+import { jsonLength, MAX_CURSOR_LENGTH } from "./pages.ts";
 
 const MAX_PAGES = 1_000;
 

@@ -1,7 +1,7 @@
 // Methods and notifications that the specification does not define, such as `acme/search`. Params are checked only if
 // there is a schema, and the result is sent as it is.
 
-import { demandScopes } from "../protocol/caller.ts";
+import { demandScopes } from "../protocol/scopes.ts";
 import type { Context, Params, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { isObject } from "../core/values.ts";

@@ -1,7 +1,7 @@
 // Options of createServer() and the checks that all registrations share. Mistakes are reported when the options are
 // passed, since code without type checks would otherwise only notice them in a call.
 
-import { scopesProblem } from "../protocol/caller.ts";
+import { scopesProblem } from "../protocol/scopes.ts";
 import type { Caller, Session } from "../core/handler.ts";
 import { printProblem } from "../core/listeners.ts";
 import { isObject, type Optional } from "../core/values.ts";

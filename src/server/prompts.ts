@@ -2,7 +2,7 @@
 // object with `messages` (the whole result). Arguments are strings.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { demandScopes } from "../protocol/caller.ts";
+import { demandScopes } from "../protocol/scopes.ts";
 import type { Caller, Context, Meta } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";

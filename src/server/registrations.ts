@@ -2,7 +2,7 @@
 // registered, with what each list shows of them.
 
 import type { Context } from "../core/handler.ts";
-import type { PageItem } from "../protocol/lists.ts";
+import type { PageItem } from "../protocol/pages.ts";
 import type { Visible } from "./options.ts";
 
 /** What is known of everything that can be registered. */

@@ -3,7 +3,7 @@
 // whose `contents` are resource contents is the whole result, undefined is "not found", and anything else is JSON.
 
 import { Buffer } from "node:buffer";
-import { demandScopes, permits } from "../protocol/caller.ts";
+import { demandScopes, permits } from "../protocol/scopes.ts";
 import type { Context, Meta } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject, jsonOf } from "../core/values.ts";

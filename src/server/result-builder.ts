@@ -3,7 +3,7 @@
 
 import type { Meta, Request } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
-import { page } from "../protocol/lists.ts";
+import { page } from "../protocol/pages.ts";
 import { META } from "../protocol/model/base.ts";
 import type { CacheableResult, CompleteResultBase, Implementation } from "../protocol/model/index.ts";
 import { HandlerErrors } from "./handler-errors.ts";

@@ -1,7 +1,7 @@
 // `createServer`: a handler built from tools, resources and prompts, which can be registered and removed while it runs.
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
-import { demandScopes } from "../protocol/caller.ts";
+import { demandScopes } from "../protocol/scopes.ts";
 import type { Context, Handler, LogLevel, Middleware, Notification, Result } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import { compose } from "../protocol/compose.ts";

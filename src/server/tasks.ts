@@ -3,7 +3,7 @@
 // that, or if there are too many tasks. This file is loaded when first needed.
 
 import { Buffer } from "node:buffer";
-import { demandScopes, permits } from "../protocol/caller.ts";
+import { demandScopes, permits } from "../protocol/scopes.ts";
 import { type ForwardedAbort, forwardAbort, unref } from "../core/async.ts";
 import { FairLimit } from "../core/fair-limit.ts";
 import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";

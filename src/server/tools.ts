@@ -2,7 +2,7 @@
 // become results that the model can read (specification, server/tools, error handling). Only an McpError becomes a
 // protocol error.
 
-import { demandScopes } from "../protocol/caller.ts";
+import { demandScopes } from "../protocol/scopes.ts";
 import type { Context, Meta, Request } from "../core/handler.ts";
 import { kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";

@@ -7,7 +7,7 @@ import type { Ajv, ErrorObject, FuncKeywordDefinition, Options } from "ajv";
 import { canonical } from "../core/seal.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
-import { jsonLength } from "../protocol/lists.ts";
+import { jsonLength } from "../protocol/pages.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { isPattern, mapSchema, type SchemaPath, schemasWithin } from "./schema.ts";
 import {

@@ -9,7 +9,7 @@ import { checkOptions, OptionError } from "../../core/options.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../core/hosts.ts";
 import type { InvalidToken, JwtRules, JwtVerifier } from "./jwt.ts";
-import { isScope, scopesProblem } from "../../protocol/caller.ts";
+import { isScope, scopesProblem } from "../../protocol/scopes.ts";
 
 /** Options of `bearer()`. */
 export interface BearerOptions {

@@ -1,6 +1,6 @@
 // The labels of upstreams, which tell their names and URIs apart from those of others.
 
-import { checksum } from "../../protocol/lists.ts";
+import { checksum } from "../../protocol/pages.ts";
 
 /** The prefixes of an upstream. */
 export interface Label {

@@ -4,17 +4,8 @@
 
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
-import {
-  decodeCursor,
-  encodeCursor,
-  invalidCursor,
-  jsonLength,
-  LIST_CAPABILITIES,
-  LISTS,
-  type ListCapability,
-  UNAVAILABLE,
-  type Unavailable,
-} from "../../protocol/lists.ts";
+import { LIST_CAPABILITIES, LISTS, type ListCapability, UNAVAILABLE, type Unavailable } from "../../protocol/lists.ts";
+import { decodeCursor, encodeCursor, invalidCursor, jsonLength } from "../../protocol/pages.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -7,7 +7,7 @@ import { isSameArray } from "../../core/collections.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import { callListener } from "../../core/listeners.ts";
 import type { Handler } from "../../core/handler.ts";
-import { checksum } from "../../protocol/lists.ts";
+import { checksum } from "../../protocol/pages.ts";
 import { startVersion } from "../catalogue.ts";
 import type { ListItem } from "./pages.ts";
 import { cleanName, type Label } from "./labels.ts";

@@ -1,7 +1,7 @@
 // Decides which caller may use which tools, prompts and resources: by rules, or by a function of the program. One
 // decision counts for lists, calls, completions and subscriptions.
 
-import { permits, scopesProblem } from "../../protocol/caller.ts";
+import { permits, scopesProblem } from "../../protocol/scopes.ts";
 import { boolean, choice, documented, func, listOf, ofTools, refine, strings } from "../../core/fields.ts";
 import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";

@@ -3,7 +3,8 @@
 // resource is hidden.
 
 import { object, ofTools, stringMap, type OptionsOf } from "../../core/fields.ts";
-import { checksum, type ListCapability, LIST_CAPABILITIES } from "../../protocol/lists.ts";
+import { type ListCapability, LIST_CAPABILITIES } from "../../protocol/lists.ts";
+import { checksum } from "../../protocol/pages.ts";
 import type { Item } from "../item.ts";
 import { define, type DefinedMiddleware, type DefinitionPlace } from "../define.ts";
 import { kindsOf, type Transform } from "../layer.ts";

@@ -7,6 +7,7 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { isObject } from "../../core/values.ts";
 import { count, ofTools, refine, strings, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { ToolIndex, type ListedTool } from "../../tools/search.ts";
 import {
   answerDescribe,
   answerSearch,
@@ -20,12 +21,10 @@ import {
   SEARCH_TOOLS,
   searchTool,
   shortList,
-  ToolIndex,
   USUAL_FOUND,
   withInstructions,
   type Arguments,
-  type ListedTool,
-} from "../../tools/search.ts";
+} from "../../tools/search-tools.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import type { Item } from "../item.ts";
 import { kindsOf, type Layer } from "../layer.ts";

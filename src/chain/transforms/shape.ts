@@ -11,7 +11,7 @@ import type { Caller, Context, Handler, Middleware, Notification, Request, Resul
 import { firstChars, lastChars } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { count, documented, func, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
-import { jsonLength } from "../../protocol/lists.ts";
+import { jsonLength } from "../../protocol/pages.ts";
 import { define, type DefinedMiddleware } from "../define.ts";
 import type { Layer } from "../layer.ts";
 import { notFound } from "../named-items.ts";

@@ -10,7 +10,8 @@ import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, replaceFi
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze, isObject } from "../../core/values.ts";
-import { jsonLength, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
+import { LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
+import { jsonLength } from "../../protocol/pages.ts";
 import { changedList, filterFor, listenRequest } from "../../protocol/subscription.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";

@@ -8,7 +8,7 @@ import type { Context, Caller, Handler, Notification, Params, Request, Result, T
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, invalidParams, McpError, methodNotFound, errorKind } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
-import { page, type PageItem } from "../../protocol/lists.ts";
+import { page, type PageItem } from "../../protocol/pages.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts";
 import type { Carrier } from "../../transport/carrier.ts";

@@ -1,12 +1,10 @@
-// Types that requests of many methods share: `_meta`, pages, caching, progress, logs, cancellation, capabilities and
-// subscriptions. Also the reserved keys of `_meta`, the only runtime value in this file.
+// Types that requests of many methods share: content blocks, tool definitions (sampling has them too), pages, caching,
+// progress, logs, cancellation, capabilities and subscriptions. Objects may have fields that are not listed here, which
+// are passed on unchanged. Also the reserved keys of `_meta`, the only runtime value in this file.
 
 import type { LogLevel, Meta } from "../../core/handler.ts";
 export type { ClientCapabilities } from "../../core/handler.ts";
 import type { Id } from "../../jsonrpc/message.ts";
-
-// Content blocks of tool results, prompts and sampling messages, and tool definitions, which sampling uses too. Types
-// only. Objects may have fields that are not listed here; they are passed on unchanged.
 
 export type Role = "user" | "assistant";
 

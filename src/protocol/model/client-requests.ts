@@ -1,18 +1,8 @@
-// Requests that a server sends to the client (elicitation, sampling, roots), the result `input_required` that carries
-// them in the newest revision, and tasks. Types only.
+// Requests that a server sends to the client (elicitation, sampling, roots), and the result `input_required` that
+// carries them in the newest revision. Types only.
 
 import type { Meta } from "../../core/handler.ts";
-import type {
-  AudioContent,
-  CompleteResultBase,
-  ContentBlock,
-  ImageContent,
-  RequestParams,
-  Role,
-  TextContent,
-  Tool,
-} from "./base.ts";
-import type { ErrorBody } from "../../jsonrpc/message.ts";
+import type { AudioContent, ContentBlock, ImageContent, RequestParams, Role, TextContent, Tool } from "./base.ts";
 
 interface Field {
   readonly title?: string;
@@ -207,68 +197,3 @@ export interface RetryableParams extends RequestParams {
   readonly inputResponses?: InputResponses;
   readonly requestState?: string;
 }
-
-// Tasks: calls that continue after the client has received a handle. These types are those of the newest revision, in
-// which tasks are an extension. The tasks of the previous revision differ and are handled in dialogue/session.
-
-export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
-
-export interface Task {
-  readonly taskId: string;
-  readonly status: TaskStatus;
-  /** For people and models: the current step, or the outcome. */
-  readonly statusMessage?: string;
-  /** ISO 8601. */
-  readonly createdAt: string;
-  /** ISO 8601. */
-  readonly lastUpdatedAt: string;
-  /** How long after its creation the task can be queried; null means no limit. */
-  readonly ttlMs: number | null;
-  /** How long to wait between two queries. */
-  readonly pollIntervalMs?: number;
-}
-
-interface WithoutDetails {
-  readonly status: "working" | "cancelled";
-}
-
-interface InputRequired {
-  readonly status: "input_required";
-  /** All open requests. A key is never used for another request of the same task. */
-  readonly inputRequests: InputRequests;
-}
-
-interface Completed {
-  readonly status: "completed";
-  /** The result of the call. */
-  readonly result: { readonly [key: string]: unknown };
-}
-
-interface Failed {
-  readonly status: "failed";
-  /** The error of the call. */
-  readonly error: ErrorBody;
-}
-
-/** A task with the fields of its status. */
-export type DetailedTask = Task & (WithoutDetails | InputRequired | Completed | Failed);
-
-/** Replaces the result of a `tools/call` for a client that has declared the extension. */
-export interface CreateTaskResult extends Task {
-  readonly resultType: "task";
-  readonly _meta?: Meta;
-  readonly [key: string]: unknown;
-}
-
-export type GetTaskResult = CompleteResultBase & DetailedTask;
-
-export interface TaskParams extends RequestParams {
-  readonly taskId: string;
-}
-
-export interface UpdateTaskParams extends TaskParams {
-  /** Responses to some or all of the open requests, by their keys. */
-  readonly inputResponses: InputResponses;
-}
-
-export type TaskNotificationParams = RequestParams & DetailedTask;

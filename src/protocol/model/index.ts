@@ -28,16 +28,14 @@ import type {
   CreateMessageResult,
   ElicitParams,
   ElicitResult,
-  GetTaskResult,
   ListRootsResult,
   RetryableParams,
-  TaskNotificationParams,
-  TaskParams,
-  UpdateTaskParams,
 } from "./client-requests.ts";
+import type { GetTaskResult, TaskNotificationParams, TaskParams, UpdateTaskParams } from "./tasks.ts";
 
 export type * from "./base.ts";
 export type * from "./client-requests.ts";
+export type * from "./tasks.ts";
 
 export interface ListToolsResult extends PageResult {
   readonly tools: readonly Tool[];

@@ -112,17 +112,6 @@ export function importCycles(files: readonly SourceFile[]): string[] {
   return found;
 }
 
-/** Files that would be easier to read inside their only importer. */
-export function fragments(files: readonly SourceFile[]): string[] {
-  const importers = new Map<string, number>();
-  for (const targets of importGraph(files).values()) {
-    for (const path of targets) importers.set(path, (importers.get(path) ?? 0) + 1);
-  }
-  return files
-    .filter((file) => !isTest(file.path) && lines(file.text) < MIN_LINES && importers.get(file.path) === 1)
-    .map(({ path }) => path);
-}
-
 function packageOf(specifier: string): string {
   return specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
 }
@@ -168,19 +157,20 @@ export function revisionFaults(files: readonly SourceFile[], names: readonly str
     .flatMap((file) => names.filter((name) => file.text.includes(name)).map((name) => `${file.path} names ${name}`));
 }
 
-export const MAX_LINES = 600;
-/** A shorter file with a single importer is a fragment. */
-const MIN_LINES = 60;
+/** The limit of lines for code, and for tests. */
+export const MAX_LINES = 500;
+export const MAX_TEST_LINES = 600;
 const MAX_HEADER_LINES = 6;
 
 function lines(text: string): number {
   return text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
 }
 
-export function longerThan(limit: number, files: readonly SourceFile[]): string[] {
-  return files
-    .filter((file) => lines(file.text) > limit)
-    .map((file) => `${file.path} has ${lines(file.text)} lines; the limit is ${limit}`);
+export function longerThan(limit: number, testLimit: number, files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const most = isTest(path) ? testLimit : limit;
+    return lines(text) > most ? [`${path} has ${lines(text)} lines; the limit is ${most}`] : [];
+  });
 }
 
 /** Every file begins with a short comment. */

@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { McpError } from "./errors.ts";
-import { page, type PageItem } from "./lists.ts";
+import { page, type PageItem } from "./pages.ts";
 
 const items = (...orders: readonly number[]): PageItem[] => orders.map((order) => ({ order, key: `item ${order}` }));
 
