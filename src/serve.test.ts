@@ -2,7 +2,8 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { chain } from "./chain/chain.ts";
-import { type Handler, EVALUATES_CODE } from "./core/handler.ts";
+import type { Handler } from "./core/handler.ts";
+import { EVALUATES_CODE } from "./core/handler-marks.ts";
 import { takeStdio } from "./core/process-stdio.ts";
 import { fetchHandler, nodeHandler } from "./http.ts";
 import * as main from "./index.ts";

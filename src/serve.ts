@@ -5,7 +5,8 @@
 
 import type { Readable, Writable } from "node:stream";
 import { deferred, within } from "./core/async.ts";
-import { type EnvOption, type Handler, isUnfinishedChain, NO_UPSTREAM, type OptionsWithEnv } from "./core/handler.ts";
+import type { EnvOption, Handler, OptionsWithEnv } from "./core/handler.ts";
+import { isUnfinishedChain, NO_UPSTREAM } from "./core/handler-marks.ts";
 import { printProblem } from "./core/listeners.ts";
 import { checkOptions } from "./core/options.ts";
 import { STDIO_TAKEN, takeStdio } from "./core/process-stdio.ts";

@@ -3,7 +3,8 @@
 // `upstream()`. The router turns several upstreams into one handler. It is loaded only if it is needed; a single
 // upstream has none, unless its names always have a label or callers see parts of it.
 
-import { type Context, type Handler, isUnfinishedChain, type Middleware } from "../core/handler.ts";
+import type { Context, Handler, Middleware } from "../core/handler.ts";
+import { isUnfinishedChain } from "../core/handler-marks.ts";
 import { boolean, field, func, refine, type OptionsOf } from "../core/fields.ts";
 import { checkFields, kindOf, OptionPlace } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";

@@ -2,7 +2,8 @@
 
 import { expect, it } from "vitest";
 import { connect } from "../client/connect.ts";
-import { evaluatesCode, EVALUATES_CODE, type Handler, type Middleware } from "../core/handler.ts";
+import type { Handler, Middleware } from "../core/handler.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../core/handler-marks.ts";
 import { createServer } from "../server/server.ts";
 import { compose } from "./compose.ts";
 import { on } from "./on.ts";

@@ -1,7 +1,8 @@
 // `compose()`: middleware around a handler, without the rest of a gateway (upstreams, names, replacing, status). For
 // handlers that are used inside a program, and for tests of middleware.
 
-import { EVALUATES_CODE, evaluatesCode, type Handler, type Middleware } from "../core/handler.ts";
+import type { Handler, Middleware } from "../core/handler.ts";
+import { EVALUATES_CODE, evaluatesCode } from "../core/handler-marks.ts";
 import { kindOf } from "../core/options.ts";
 import { errorMessage } from "../core/values.ts";
 import { Driver } from "./driver.ts";

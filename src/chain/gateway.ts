@@ -6,17 +6,8 @@ import { abortable, attempt, deferred, onAbort, unref, within } from "../core/as
 import { copyContext } from "../core/cancel.ts";
 import { SlotTable } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
-import {
-  type Caller,
-  type Context,
-  type Handler,
-  type Middleware,
-  type Notification,
-  type Request,
-  type Result,
-  evaluatesCode,
-  EVALUATES_CODE,
-} from "../core/handler.ts";
+import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../core/handler-marks.ts";
 import { kindOf } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";

@@ -5,14 +5,8 @@ import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageVersion } from "../core/files.ts";
-import {
-  isUnfinishedChain,
-  NO_UPSTREAM,
-  type EnvOf,
-  type Handler,
-  type LogLevel,
-  type Notification,
-} from "../core/handler.ts";
+import { type EnvOf, type Handler, type LogLevel, type Notification } from "../core/handler.ts";
+import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler-marks.ts";
 import type { ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
 import { withoutPath } from "../core/secrets.ts";

@@ -157,20 +157,13 @@ export function backoffMs(
 
 /** Waits `ms` milliseconds; rejects with the signal's reason as soon as the signal is aborted. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(
-      () => {
-        forget();
-        resolve();
-      },
-      Math.min(ms, MAX_DELAY_MS),
-    );
-    const forget = onAbort(signal, () => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    });
-  });
+  const over = deferred();
+  const timer = setTimeout(over.resolve, Math.min(ms, MAX_DELAY_MS));
+  try {
+    await abortable(signal, over.promise);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /**
@@ -185,16 +178,15 @@ export async function withTimeout<T>(
   { hint, subject }: Pick<ConnectionErrorOptions, "hint" | "subject"> = message === undefined ? THE_SERVER : {},
 ): Promise<T> {
   signal.throwIfAborted();
-  const stop = new AbortController();
+  const stop = forwardAbort(signal);
   const late = message ?? `The server did not answer in ${ms} ms`;
   const timeOut = (): void => stop.abort(new ConnectionError("timeout", late, { hint, subject }));
   const timer = setTimeout(timeOut, Math.min(ms, MAX_DELAY_MS));
-  const forget = onAbort(signal, () => stop.abort(signal.reason));
   try {
     return await abortable(stop.signal, ignoreRejection(work(stop.signal)));
   } finally {
     clearTimeout(timer);
-    forget();
+    stop.forget();
   }
 }
 
@@ -218,33 +210,31 @@ export class SingleFlight {
     const running = this.#running ?? (work && this.#start(work));
     if (running === undefined) return;
     running.waiting += 1;
-    const aborted = deferred<never>();
-    const forget = onAbort(signal, () => aborted.reject(cancelled()));
     try {
-      await Promise.race([running.outcome, aborted.promise]);
+      await abortable(signal, running.outcome);
+    } catch (error) {
+      throw signal.aborted ? cancelled() : error;
     } finally {
-      forget();
       running.waiting -= 1;
-      if (running.waiting === 0) this.#abandon(running);
+      if (running.waiting === 0) {
+        running.controller.abort();
+        // The next caller starts new work instead of joining this one.
+        this.#forget(running);
+      }
     }
-  }
-
-  /** Aborts the work and forgets it, so that the next caller starts new work instead of joining this one. */
-  #abandon(running: SharedWork): void {
-    running.controller.abort();
-    if (this.#running === running) this.#running = undefined;
   }
 
   #start(work: (signal: AbortSignal) => Promise<void>): SharedWork {
     const controller = new AbortController();
-    const outcome = work(controller.signal).finally(() => {
-      if (this.#running === running) this.#running = undefined;
-    });
-    // The work may fail after all callers have left. Nothing awaits it then, so its rejection must be handled here.
-    outcome.catch(() => undefined);
+    // The work may fail after all callers have left. Nothing awaits it then.
+    const outcome = ignoreRejection(work(controller.signal).finally(() => this.#forget(running)));
     const running: SharedWork = { outcome, controller, waiting: 0 };
     this.#running = running;
     return running;
+  }
+
+  #forget(running: SharedWork): void {
+    if (this.#running === running) this.#running = undefined;
   }
 }
 

@@ -1,59 +1,18 @@
-// Collections for special needs: a map with a maximum number of entries, and a map, a set and a table of slots whose
-// members come and go thousands of times a second. Also compares arrays.
+// Collections whose members come and go thousands of times a second: a map, a set and a table of slots. Also compares
+// arrays.
 
 /** Whether two arrays have the same entries. */
 export function isSameArray(one: readonly unknown[] | undefined, other: readonly unknown[]): boolean {
   return one === other || (one?.length === other.length && one.every((entry, index) => entry === other[index]));
 }
 
-/** If it is full, a new entry replaces the least recently used one. */
-export class BoundedMap<Key, Value> {
-  readonly #entries = new Map<Key, Value>();
-  readonly #maxEntries: number;
-  #last: Key | undefined;
-
-  constructor(maxEntries: number) {
-    this.#maxEntries = maxEntries;
-  }
-
-  get size(): number {
-    return this.#entries.size;
-  }
-
-  get(key: Key): Value | undefined {
-    const value = this.#entries.get(key);
-    // In the usual case, the entry is the one that was used last. It is then already at the end of the map.
-    if (value === undefined || key === this.#last) return value;
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
-    this.#last = key;
-    return value;
-  }
-
-  /** Whether the condition holds for every entry. */
-  every(holds: (value: Value, key: Key) => boolean): boolean {
-    for (const [key, value] of this.#entries) if (!holds(value, key)) return false;
-    return true;
-  }
-
-  set(key: Key, value: Value): void {
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
-    this.#last = key;
-    if (this.#entries.size <= this.#maxEntries) return;
-    for (const oldest of this.#entries.keys()) {
-      this.#entries.delete(oldest);
-      return;
-    }
-  }
-}
-
-// When V8 rebuilds the table of a Map or a Set, the old table still points to the new one. An old table that has survived
-// a minor collection keeps every later member in memory until the next full collection. So the whole collection is
-// replaced by a copy now and then.
-
 const MAX_DELETIONS = 256;
 
+/**
+ * When V8 rebuilds the table of a Map or a Set, the old table still points to the new one. An old table that has survived
+ * a minor collection keeps every later member in memory until the next full collection. So the whole collection is
+ * replaced by a copy now and then.
+ */
 export class ChurningMap<Key, Value> {
   #entries = new Map<Key, Value>();
   #deletions = 0;

@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync, type Stats } from "node:fs";
-import { lstat, mkdir, open, rename, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -154,53 +154,32 @@ export function replaceFile(path: string, content: string | Uint8Array, mode = 0
   return replaceBy(path, (file) => writeFile(file, content, { flag: "wx", mode, flush: true }), draft);
 }
 
-/** O_NONBLOCK: opening a named pipe would otherwise wait for a writer. A function, since browsers have no constants. */
-function openFlags(): number {
-  return constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
-}
-
 /**
  * Reads a file that a config or a user names. Throws if it is not a regular file, since a pipe or a device may never end,
  * and if it is too long.
  */
-export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
-  const file = await open(path, openFlags());
-  try {
-    const bytes = bufferFor(path, await file.stat(), maxBytes);
-    let length = 0;
-    for (let read = -1; read !== 0 && length < bytes.length; length += read) {
-      read = (await file.read(bytes, length)).bytesRead;
-    }
-    return checkedLength(path, bytes, length, maxBytes);
-  } finally {
-    await file.close();
-  }
-}
-
 export function readBoundedSync(path: string, maxBytes: number): Buffer {
-  const file = openSync(path, openFlags());
+  // O_NONBLOCK: opening a named pipe would otherwise wait for a writer. Browsers have no constants.
+  const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
-    const bytes = bufferFor(path, fstatSync(file), maxBytes);
+    const found = fstatSync(file);
+    if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+    // The files of /proc say that they are empty. With room for one byte more than is allowed.
+    const bytes = Buffer.alloc(Math.min(found.size === 0 ? PROC_BYTES : found.size, maxBytes) + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < bytes.length; length += read) {
       read = readSync(file, bytes, length, bytes.length - length, null);
     }
-    return checkedLength(path, bytes, length, maxBytes);
+    if (length > maxBytes) throw new Error(`${path} is longer than ${maxBytes} bytes`);
+    return bytes.subarray(0, length);
   } finally {
     closeSync(file);
   }
 }
 
-/** With room for one byte more than is allowed. The files of /proc say that they are empty. */
-function bufferFor(path: string, found: Stats, maxBytes: number): Buffer {
-  if (!found.isFile()) throw new Error(`${path} is not a regular file`);
-  const size = found.size === 0 ? PROC_BYTES : found.size;
-  return Buffer.alloc(Math.min(size, maxBytes) + 1);
-}
-
 const PROC_BYTES = 65_536;
 
-function checkedLength(path: string, bytes: Buffer, length: number, maxBytes: number): Buffer {
-  if (length > maxBytes) throw new Error(`${path} is longer than ${maxBytes} bytes`);
-  return bytes.subarray(0, length);
+/** The same as a promise. Not read in parts: such files are short. */
+export function readBounded(path: string, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve) => resolve(readBoundedSync(path, maxBytes)));
 }

@@ -266,22 +266,3 @@ export const LOG_LEVELS: readonly LogLevel[] = [
   "alert",
   "emergency",
 ];
-
-// Marks a handler that evaluates code from its callers. An HTTP server requires authentication for such a handler, so
-// wrappers must copy the mark. It is in core because live/ sets it, chain/ copies it and http/ checks it.
-
-/** A registered symbol, so that all copies of this package in a process share it. */
-export const EVALUATES_CODE: unique symbol = Symbol.for("catenary.evaluatesCode");
-
-export function evaluatesCode(handler: object): boolean {
-  return (handler as { readonly [EVALUATES_CODE]?: unknown })[EVALUATES_CODE] === true;
-}
-
-/** Whether the value is a chain that has no upstream yet, so that it is not a handler. */
-export function isUnfinishedChain(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const { use, to } = value as { readonly use?: unknown; readonly to?: unknown };
-  return typeof use === "function" && typeof to === "function";
-}
-
-export const NO_UPSTREAM = "the chain has no upstream: write chain(...).to(...) with what it stands in front of";

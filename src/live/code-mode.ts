@@ -4,14 +4,8 @@
 
 import { ExpiringMap } from "../core/expiring-map.ts";
 import { ConnectionError } from "../core/errors.ts";
-import {
-  type Context,
-  EVALUATES_CODE,
-  evaluatesCode,
-  type Handler,
-  type Request,
-  type Result,
-} from "../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../core/handler.ts";
+import { EVALUATES_CODE, evaluatesCode } from "../core/handler-marks.ts";
 import { digest } from "../core/seal.ts";
 import { defaultsOf } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";

@@ -2,7 +2,8 @@
 // with its own sessions. No process starts before the first evaluation. A session runs any code, and is a sandbox only
 // with the option `sandbox`.
 
-import { type Handler, isUnfinishedChain, NO_UPSTREAM } from "../core/handler.ts";
+import type { Handler } from "../core/handler.ts";
+import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler-marks.ts";
 import { defined } from "../core/values.ts";
 import { choice } from "../core/fields.ts";
 import { checkFields, kindOf, OptionPlace } from "../core/options.ts";

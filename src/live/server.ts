@@ -2,7 +2,8 @@
 // the caller as progress while the code runs, and cancelling the call interrupts the code.
 
 import { callerKey } from "../core/caller-key.ts";
-import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
+import type { Handler } from "../core/handler.ts";
+import { EVALUATES_CODE } from "../core/handler-marks.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageVersion } from "../core/files.ts";
 import { defined } from "../core/values.ts";

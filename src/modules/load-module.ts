@@ -7,7 +7,7 @@ import { createRequire, register, SourceMap, type SourceMapPayload } from "node:
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile, readBounded } from "../core/files.ts";
-import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler.ts";
+import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler-marks.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { compile, isTypeScript, syntaxError } from "./typescript.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { connect } from "../client/connect.ts";
 import type { Client } from "../client/client.ts";
-import { evaluatesCode } from "../core/handler.ts";
+import { evaluatesCode } from "../core/handler-marks.ts";
 import { errorMessage } from "../core/values.ts";
 import { listProcesses } from "../process/process-tree.ts";
 import { programs, type Programs, type ProgramsOptions } from "./index.ts";

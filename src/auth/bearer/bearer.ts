@@ -5,7 +5,7 @@
 
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import { type Authenticator, AuthError, type Credentials, type Identity } from "../../core/authentication.ts";
-import { checkOptions, OptionError } from "../../core/options.ts";
+import { checkOptions, OptionError, type OptionNames, optionNames } from "../../core/options.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../core/hosts.ts";
 import type { InvalidToken, JwtRules, JwtVerifier } from "./jwt.ts";
@@ -83,22 +83,10 @@ export interface BearerSettings {
   readonly metadata: object | undefined;
 }
 
-// `satisfies` makes the compiler report an option that is missing here.
-const OPTIONS = {
-  authorizationServers: true,
-  resource: true,
-  issuer: true,
-  jwks: true,
-  verify: true,
-  audience: true,
-  scopes: true,
-  scopesSupported: true,
-  implies: true,
-  algorithms: true,
-  clockToleranceMs: true,
-  resourceName: true,
-  resourceDocumentation: true,
-} as const satisfies Record<keyof BearerOptions, true>;
+const OPTIONS: OptionNames<BearerOptions> = optionNames(
+  "authorizationServers resource issuer jwks verify audience scopes",
+  "scopesSupported implies algorithms clockToleranceMs resourceName resourceDocumentation",
+);
 
 const ALGORITHMS = [
   "RS256",

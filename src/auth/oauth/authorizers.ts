@@ -3,25 +3,15 @@
 
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { checkOptions, OptionError } from "../../core/options.ts";
+import { checkOptions, OptionError, type OptionNames, optionNames } from "../../core/options.ts";
 import { CLIENT_OPTIONS } from "./grants.ts";
 import type { OAuthOptions } from "./types.ts";
 import { challengeWords, parseChallenge, redact, unauthorized } from "./errors.ts";
 
-// `satisfies` makes the compiler report an option that is missing here.
-const OPTIONS = {
-  store: true,
-  redirect: true,
-  client: true,
-  metadataUrl: true,
-  clientName: true,
-  scopes: true,
-  grant: true,
-  dpop: true,
-  allowPrivateNetwork: true,
-  fetch: true,
-  onNotice: true,
-} as const satisfies Record<keyof OAuthOptions, true>;
+const OPTIONS: OptionNames<OAuthOptions> = optionNames(
+  "store redirect client metadataUrl clientName scopes",
+  "grant dpop allowPrivateNetwork fetch onNotice",
+);
 
 /**
  * Obtains and refreshes tokens, and asks for more scopes when a server requires them. Works with one MCP server: the

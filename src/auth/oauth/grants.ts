@@ -4,7 +4,7 @@
 
 import type { AuthorizationServer } from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
-import { checkOptions } from "../../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { redact, unauthorized } from "./errors.ts";
 import type {
@@ -40,15 +40,9 @@ export interface KeyCredentials {
   readonly issuer?: string | undefined;
 }
 
-// The type makes the compiler report an option that is missing here.
-export const CLIENT_OPTIONS: Readonly<Record<keyof PreRegisteredClient, true>> = {
-  id: true,
-  secret: true,
-  privateKey: true,
-  alg: true,
-  authMethod: true,
-  issuer: true,
-};
+export const CLIENT_OPTIONS: OptionNames<PreRegisteredClient> = optionNames(
+  "id secret privateKey alg authMethod issuer",
+);
 
 /**
  * The client credentials grant (extension oauth-client-credentials): the program acts for itself. The client must have
@@ -86,12 +80,7 @@ export interface WorkloadIdentityOptions {
   readonly issuer?: string | undefined;
 }
 
-const WORKLOAD_OPTIONS = {
-  assertion: true,
-  clientId: true,
-  subject: true,
-  issuer: true,
-} as const satisfies Record<keyof WorkloadIdentityOptions, true>;
+const WORKLOAD_OPTIONS: OptionNames<WorkloadIdentityOptions> = optionNames("assertion clientId subject issuer");
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
@@ -134,19 +123,9 @@ export interface EnterpriseManagedOptions {
   readonly subject?: string | undefined;
 }
 
-const ENTERPRISE_OPTIONS = {
-  idp: true,
-  idToken: true,
-  idTokenType: true,
-  client: true,
-  subject: true,
-} as const satisfies Record<keyof EnterpriseManagedOptions, true>;
+const ENTERPRISE_OPTIONS: OptionNames<EnterpriseManagedOptions> = optionNames("idp idToken idTokenType client subject");
 
-const IDP_OPTIONS = {
-  issuer: true,
-  tokenEndpoint: true,
-  client: true,
-} as const satisfies Record<keyof IdentityProvider, true>;
+const IDP_OPTIONS: OptionNames<IdentityProvider> = optionNames("issuer tokenEndpoint client");
 
 const { issuer: _, ...IDP_CLIENT_OPTIONS } = CLIENT_OPTIONS;
 

@@ -7,7 +7,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { unref, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { checkOptions } from "../../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
 import { checkBrowserUrl, openBrowser } from "./browser.ts";
 import type { Redirect } from "./types.ts";
@@ -30,15 +30,7 @@ export interface LoopbackRedirectOptions {
   readonly page?: string | undefined;
 }
 
-const OPTIONS = {
-  host: true,
-  port: true,
-  path: true,
-  open: true,
-  onAddress: true,
-  timeoutMs: true,
-  page: true,
-} as const satisfies Record<keyof LoopbackRedirectOptions, true>;
+const OPTIONS: OptionNames<LoopbackRedirectOptions> = optionNames("host port path open onAddress timeoutMs page");
 
 const DEFAULT_TIMEOUT_MS = 300_000;
 /** How long connections may take to receive the page. */

@@ -6,7 +6,7 @@ import { lstat, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { callListener } from "../../core/listeners.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { checkOptions } from "../../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
 import { fileLock } from "../../core/file-lock.ts";
 import { readPrivate, stateDirectory, writePrivate } from "../../core/private-files.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -26,7 +26,7 @@ export interface FileTokenStore extends TokenStore {
   keys(): Promise<readonly string[]>;
 }
 
-const FILE_OPTIONS = { onNotice: true, waitMs: true } as const satisfies Record<keyof FileTokensOptions, true>;
+const FILE_OPTIONS: OptionNames<FileTokensOptions> = optionNames("onNotice waitMs");
 
 /** The name of the lock on the whole file. Other locks are on single keys. */
 const WHOLE_FILE = "the whole file";
@@ -117,10 +117,7 @@ export interface KeychainTokensOptions {
   readonly waitMs?: number | undefined;
 }
 
-const KEYCHAIN_OPTIONS = {
-  service: true,
-  waitMs: true,
-} as const satisfies Record<keyof KeychainTokensOptions, true>;
+const KEYCHAIN_OPTIONS: OptionNames<KeychainTokensOptions> = optionNames("service waitMs");
 
 /** Some keychains refuse longer entry names. The end of a longer name is replaced by a digest. */
 const MAX_NAME_LENGTH = 200;

@@ -2,7 +2,8 @@
 
 import type { Command } from "../../client/command.ts";
 import type { ConnectOptions, Target } from "../../client/connect.ts";
-import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM, type Handler } from "../../core/handler.ts";
+import type { Handler } from "../../core/handler.ts";
+import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler-marks.ts";
 import {
   boolean,
   choice,

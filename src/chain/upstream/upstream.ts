@@ -3,7 +3,8 @@
 
 import type { Command } from "../../client/command.ts";
 import { callListener } from "../../core/listeners.ts";
-import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
+import type { Handler } from "../../core/handler.ts";
+import { EVALUATES_CODE, evaluatesCode } from "../../core/handler-marks.ts";
 import { defined } from "../../core/values.ts";
 import { runBy } from "../../process/runners.ts";
 import {

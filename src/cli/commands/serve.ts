@@ -14,7 +14,7 @@ import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
 import { boolean, string } from "../../core/fields.ts";
-import { evaluatesCode } from "../../core/handler.ts";
+import { evaluatesCode } from "../../core/handler-marks.ts";
 import { LANGUAGES, orList } from "../../live/languages.ts";
 import type { Compat } from "../../protocol/compat.ts";
 import { NotFoundError, UsageError } from "../command.ts";

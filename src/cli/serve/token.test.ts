@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import type { Authenticator } from "../../core/authentication.ts";
-import { type Handler, EVALUATES_CODE } from "../../core/handler.ts";
+import type { Handler } from "../../core/handler.ts";
+import { EVALUATES_CODE } from "../../core/handler-marks.ts";
 import { setUpToken } from "./token.ts";
 
 const plain: Handler = async () => ({});

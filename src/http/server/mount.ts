@@ -2,7 +2,8 @@
 // requests of a port to the router; `catenary/http` wraps the router in a function.
 
 import type { Authenticator } from "../../core/authentication.ts";
-import { type Handler, evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler.ts";
+import type { Handler } from "../../core/handler.ts";
+import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler-marks.ts";
 import { checkOptions } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";

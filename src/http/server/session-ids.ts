@@ -3,7 +3,7 @@
 // Without a key, or if the handshake is too long for a header, an id is 128 random bits. An id is no credential: a
 // session belongs to the principal that opened it.
 
-import { BoundedMap } from "../../core/collections.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { isObject } from "../../core/values.ts";
 import type { Json } from "../../protocol/revision.ts";
@@ -21,7 +21,7 @@ interface SealedSession {
 
 export class SessionIds {
   readonly #seal: Seal | undefined;
-  readonly #ended = new BoundedMap<string, true>(MAX_ENDED);
+  readonly #ended = new ExpiringMap<string, true>({ maxEntries: MAX_ENDED });
 
   constructor(key: string | Uint8Array | undefined) {
     this.#seal = key === undefined ? undefined : createSeal(key);

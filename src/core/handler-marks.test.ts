@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { chain } from "../chain/chain.ts";
 import { upstream } from "../chain/upstream/upstream.ts";
 import { redactUpstream } from "../config/redaction.ts";
-import { type Handler, evaluatesCode, EVALUATES_CODE } from "./handler.ts";
+import type { Handler } from "./handler.ts";
+import { evaluatesCode, EVALUATES_CODE } from "./handler-marks.ts";
 
 function handler(): Handler {
   return async () => ({});
