@@ -19,6 +19,14 @@ export class CallAttribution {
   /** The keys of callers that gave up a call without an answer. The server may go on with such a call. */
   readonly #abandoned = new ExpiringMap<string, true>({ maxEntries: MAX_TRACKED, ttlMs: LINGER_MS });
 
+  #isClosed = false;
+
+  /** Call this when the connection is closed, so that no timer is left. */
+  close(): void {
+    this.#isClosed = true;
+    this.#abandoned.clear();
+  }
+
   /** Tracks a call; returns a function to call when it has ended, with or without an answer. */
   begin({ key }: Caller): (isAnswered?: boolean) => void {
     if (key === INTERNAL_CALLER.key) return () => undefined;
@@ -29,7 +37,7 @@ export class CallAttribution {
     return (isAnswered = false) => {
       seen.open -= 1;
       seen.ended = performance.now();
-      if (!isAnswered) this.#abandoned.set(key, true);
+      if (!isAnswered && !this.#isClosed) this.#abandoned.set(key, true);
       if (seen.open === 0 && seen.isGone) this.#seen.delete(key);
     };
   }
