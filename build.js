@@ -34,21 +34,26 @@ const FILES = {
   chain: { index: false },
   serve: { serve: false, "http/headers": true },
   "http-server": { "http/server/mount": true, "http/server/listener": false },
+  files: { "core/files": true },
   client: { "client/connect": true },
   "http-client": { "http/client/connect": true },
   gateway: { "chain/upstream/create-pool": true },
   router: { "chain/router/router": true },
   process: { "transport/child-process": false },
-  middleware: { "chain/middleware/index": true },
   // What commands share with entries of the package.
   shared: {
+    "chain/middleware/log": true,
+    "chain/transforms/filter": true,
     "live/languages": true,
     "live/options": true,
     "modules/load-module": true,
     "openapi/options": true,
     "programs/options": true,
   },
+  middleware: { "chain/middleware/index": true },
+  document: { "config/document": true },
   config: { "config/gateway": true, "config/load": true },
+  program: { "cli/main": false },
   commands: { "cli/define": true, "cli/target/target": true },
   serving: { "cli/commands/serve": false, "cli/serve/gateway": false },
 };
@@ -56,9 +61,9 @@ const FILES = {
 function fileOf(module, file) {
   const isIn = (folder) => module.includes(`/src/${folder}/`);
   if (file === "chain" && !isIn("chain")) return "main";
-  if (file === "http-server" && isIn("core")) return "serve";
+  if (file.startsWith("http") && !isIn("http")) return "serve";
   if (file === "config" && !isIn("config")) return "shared";
-  if (["commands", "serving"].includes(file) && !isIn("cli")) return isIn("config") ? "config" : "shared";
+  if (["program", "commands", "serving"].includes(file) && !isIn("cli")) return isIn("config") ? "config" : "shared";
   return file;
 }
 
@@ -284,7 +289,7 @@ function oneLine(text) {
 async function writeSchema() {
   const file = "dist/config/schema.js";
   const output = { file, format: "esm", codeSplitting: false };
-  await build({ ...common, input: "src/config/load.ts", output });
+  await build({ ...common, input: "src/config/schema.ts", output });
   const { CONFIG_SCHEMA } = await import(pathToFileURL(file).href);
   writeFileSync("dist/config/schema.json", `${JSON.stringify(CONFIG_SCHEMA)}\n`);
   rmSync(file);

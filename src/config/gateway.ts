@@ -19,7 +19,7 @@ import { codeSandbox, createCodeMode, sandboxProblems } from "./live.ts";
 import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories, MiddlewareFactory } from "./readers.ts";
 import type { Config } from "./load.ts";
-import { MIDDLEWARE, middlewareFromModule, ModuleOptionError, type MiddlewareEntry } from "./middleware.ts";
+import { middlewareFromModule, ModuleOptionError, type MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./document.ts";
 import { createRedactor, redactStatus, redactUpstream } from "./redaction.ts";
 import { createAuthorizer, type SignIn } from "./sign-in.ts";
@@ -238,7 +238,9 @@ async function buildGateway(
   before?: BuiltGateway,
 ): Promise<BuiltGateway> {
   const { middleware: more = [], upstream: create = upstream } = options;
-  const factories = new Map<string, MiddlewareFactory>([...MIDDLEWARE, ...more]);
+  const uses = [...config.chain, ...[...config.upstreams.values()].flatMap(({ use }) => use)];
+  const builtIn = uses.some(({ kind }) => kind === "named") ? (await import("./built-in.ts")).MIDDLEWARE : [];
+  const factories = new Map<string, MiddlewareFactory>([...builtIn, ...more]);
   const { onNoise, onStderr, onState, signIn } = options;
   const { messageBytes, depth, batch } = config.limits;
   const limits = defined({ messageBytes, depth, batch });

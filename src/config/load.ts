@@ -22,7 +22,7 @@ import {
   sortProblems,
   type Problem,
 } from "./document.ts";
-import { INPUT_SCHEMA, readInputs } from "./inputs.ts";
+import { readInputs } from "./inputs.ts";
 import type { ConfigPlace } from "./kinds.ts";
 import {
   code,
@@ -34,12 +34,12 @@ import {
   sandboxProblems,
   type CodeSettings,
 } from "./live.ts";
-import { MIDDLEWARE, MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
 import { createRedactor } from "./redaction.ts";
 import { reportSelfCalls, warnOfDefaultAddress } from "./self-calls.ts";
-import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
+import { IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
 import {
   ENTRY_KEYS,
   findMissingPrograms,
@@ -47,7 +47,6 @@ import {
   POLICY_KEYS,
   readUpstreams,
   type Requirements,
-  SERVER_SCHEMA,
   upstreamDefaults,
   type UpstreamEntry,
 } from "./upstreams.ts";
@@ -195,7 +194,7 @@ export type Listen = OptionsOf<typeof LISTEN>;
 const readElsewhere = (description: string, schema: read.Schema): read.Reader<true> =>
   read.reader({ description, ...schema }, () => true);
 
-const TOP = {
+export const TOP = {
   $schema: readElsewhere("The location of this schema, for editors.", { type: "string" }),
   ...read.readersOf({
     name: text("The name that the gateway reports to clients."),
@@ -223,35 +222,6 @@ const TOP = {
   callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
 } as const satisfies read.Fields;
 
-/** The JSON Schema of a config. The build writes it to dist/config/schema.json, for editors. */
-export const CONFIG_SCHEMA: read.Schema = {
-  $schema: "http://json-schema.org/draft-07/schema#",
-  title: "Catenary",
-  description:
-    "Config of a gateway to MCP servers, a superset of the mcpServers files of clients. ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, ${workspaceFolder} and ${userHome} are expanded in every string; write $${ for a literal ${.",
-  type: "object",
-  allowComments: true,
-  allowTrailingCommas: true,
-  additionalProperties: false,
-  patternProperties: { [COMMENT_KEY]: {} },
-  properties: {
-    ...read.schemasOf(TOP),
-    ...Object.fromEntries([...IGNORED_AT_TOP].map((key) => [key, { description: "A setting of a client; ignored." }])),
-  },
-  anyOf: [{ required: ["mcpServers"] }, { required: ["servers"] }],
-  definitions: {
-    servers: {
-      type: "object",
-      propertyNames: { pattern: "\\S" },
-      additionalProperties: { $ref: "#/definitions/server" },
-    },
-    server: SERVER_SCHEMA,
-    milliseconds: read.anyMilliseconds.schema,
-    ...MIDDLEWARE_SCHEMAS,
-    input: INPUT_SCHEMA,
-  },
-};
-
 interface ReadResult {
   readonly problems: readonly Problem[];
   /** Usable only if there are no errors. */
@@ -273,10 +243,17 @@ async function readConfig(
   const { root, ...about } = adaptDocument(parsed, file, problems);
   const folder = baseFolder(file);
   const variables = new Variables(env, folder, problems);
+  let builtIn: read.ReadContext["builtIn"];
   const readAll = async (): Promise<Config | undefined> => {
-    const middleware = new Map<string, read.MiddlewareFactory>([...MIDDLEWARE, ...more]);
-    const context: read.ReadContext = { problems, variables, folder, middleware, files: [], ...about };
+    const context: read.ReadContext = {
+      ...{ problems, variables, folder, builtIn, needsBuiltIn: false, middleware: more, files: [] },
+      ...about,
+    };
     const config = readRoot(new read.Cursor(context, root, ""), { path: file, text });
+    if (context.needsBuiltIn) {
+      ({ MIDDLEWARE: builtIn } = await import("./built-in.ts"));
+      return readAll();
+    }
     await Promise.all(context.files.map(checkFile));
     return config;
   };
@@ -306,7 +283,6 @@ const PLACES: Places = [
     () => 'write {"compat": ...} to speak as another document, or {"profiles": {...}} for parts of the gateway',
   ],
   [["use", "links", "middleware"], () => 'write middleware for all servers in "chain"'],
-  [[...MIDDLEWARE.keys()], (key) => `write {"chain": [{"${key}": ...}]}`],
   [ENTRY_KEYS, (key) => `write it in the entry of a server: {"mcpServers": {"NAME": {"${key}": ...}}}`],
 ];
 
@@ -319,7 +295,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
   // Without servers, the file is hardly a config, and one error says so.
   const hasServers = root.get("mcpServers") !== undefined || root.get("servers") !== undefined;
   const values = read.readFields(root, TOP, (unknown, known) => {
-    if (hasServers) rejectKey(unknown, known, PLACES, IGNORED_AT_TOP);
+    if (hasServers) rejectKey(unknown, known, PLACES, IGNORED_AT_TOP, "chain");
   });
   const { name, instructions, names: when, defaults = {}, chain = [] } = values;
   const servers = readUpstreams(root, defaults);

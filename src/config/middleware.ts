@@ -3,11 +3,10 @@
 // it is checked.
 
 import { basename, extname } from "node:path";
-import { definedIn, isDefined, optionsSchema, type DefinedMiddleware, type Place } from "../chain/define.ts";
-import * as builtIn from "../chain/middleware/index.ts";
+import { isDefined, optionsSchema, type DefinedMiddleware, type Place } from "../chain/define.ts";
 import type { Middleware } from "../core/handler.ts";
 import { hiderOf, type Secret } from "../core/secrets.ts";
-import { defined, errorMessage, isObject } from "../core/values.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
 import * as read from "./readers.ts";
@@ -59,9 +58,6 @@ export class ModuleOptionError extends Error {
 /** A middleware in a config. */
 export type MiddlewareEntry = NamedMiddleware | ModuleMiddleware;
 
-/** The built-in middleware, by the names that a config uses. */
-export const MIDDLEWARE: ReturnType<typeof definedIn> = definedIn(builtIn);
-
 const MODULE_FIELDS = {
   use: read
     .pathTo("file", "error")
@@ -72,40 +68,10 @@ const MODULE_FIELDS = {
   name: read.nonEmptyString.describe("The name of the middleware. Default: the name of the file."),
 } as const;
 
-const moduleFields = read.objectOf(MODULE_FIELDS, "an object");
-
-/** The schema of an option in a config, where a string with a variable may stand for a number or a choice. */
-function withVariables(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withVariables);
-  if (!isObject(schema)) return schema;
-  const { enum: choices, ...rest } = schema;
-  const { type } = schema;
-  if (Array.isArray(choices)) return { ...rest, anyOf: [{ enum: choices }, read.STRING_WITH_VARIABLE] };
-  if (type === "number" || type === "integer")
-    return { ...schema, ...read.STRING_WITH_VARIABLE, type: [type, "string"] };
-  return Object.fromEntries(Object.entries(schema).map(([key, inner]) => [key, withVariables(inner)]));
-}
-
-export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
-  middlewareList: { type: "array", items: { $ref: "#/definitions/middleware" } },
-  middleware: {
-    anyOf: [
-      read.oneOf([...MIDDLEWARE.keys()]).describe("A built-in middleware by name.").schema,
-      {
-        description: "A built-in middleware by name, with options.",
-        type: "object",
-        minProperties: 1,
-        maxProperties: 1,
-        additionalProperties: false,
-        properties: Object.fromEntries(
-          [...MIDDLEWARE].map(([name, { definition }]) => [name, withVariables(optionsSchema(definition))]),
-        ),
-      },
-      { $ref: "#/definitions/moduleMiddleware" },
-    ],
-  },
-  moduleMiddleware: { description: "A middleware of your own.", required: ["use"], ...moduleFields.schema },
-};
+export const moduleFields: ReturnType<typeof read.objectOf<typeof MODULE_FIELDS>> = read.objectOf(
+  MODULE_FIELDS,
+  "an object",
+);
 
 const FORMS = '"log", {"log": {...}} or {"use": "./mine.ts"}';
 
@@ -154,19 +120,23 @@ function readNamed(
   written: string,
   given: read.Cursor | undefined,
 ): NamedMiddleware | undefined {
-  const { middleware, problems, folder } = cursor.context;
-  const factory = middleware.get(name);
+  const { context } = cursor;
+  const { builtIn, middleware, problems, folder } = context;
+  if (builtIn === undefined) {
+    context.needsBuiltIn = true;
+    return undefined;
+  }
+  const factory = middleware.get(name) ?? builtIn.get(name);
   if (factory === undefined) {
     const shown = JSON.stringify(written);
-    const known = `there are ${[...middleware.keys()].join(", ")}; write {"use": "./mine.ts"} for a module of your own`;
+    const names = [...new Set([...builtIn.keys(), ...middleware.keys()])];
+    const known = `there are ${names.join(", ")}; write {"use": "./mine.ts"} for a module of your own`;
     const isPath = /\.|[/\\]/.test(written);
-    const hint = isPath
-      ? `write {"use": ${shown}} for a module of your own`
-      : (read.suggest(written, middleware.keys()) ?? known);
+    const hint = isPath ? `write {"use": ${shown}} for a module of your own` : (read.suggest(written, names) ?? known);
     problems.error(cursor.keyOffset, `There is no middleware ${shown}`, hint);
     return undefined;
   }
-  const definition = MIDDLEWARE.get(name)?.definition;
+  const definition = builtIn.get(name)?.definition;
   const options = given && read.readAs(given, definition && optionsSchema(definition));
   const { isPending, secrets } = read.scanStrings(given ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it

@@ -4,7 +4,7 @@
 
 import { resolve } from "node:path";
 import type { Node } from "jsonc-parser";
-import type { Place } from "../chain/define.ts";
+import type { DefinedMiddleware, Place } from "../chain/define.ts";
 import type { Middleware } from "../core/handler.ts";
 import { nearest, type Field, type Fields as OptionFields } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
@@ -344,6 +344,11 @@ export interface ReadContext {
   readonly variables: Variables;
   /** Relative paths are relative to this folder. */
   readonly folder: string;
+  /** The built-in middleware; undefined until something turns out to need it. */
+  readonly builtIn: ReadonlyMap<string, DefinedMiddleware> | undefined;
+  /** Set if something could not be read without the built-in middleware. Then the config is read again with it. */
+  needsBuiltIn: boolean;
+  /** Other middleware, also in place of built-in ones. */
   readonly middleware: MiddlewareFactories;
   /** Filled while reading. */
   readonly files: FileCheck[];

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { SETTING_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
 import { SERVER_MISTAKES, type Mistake } from "../../test/support/config/server-mistakes.ts";
 import { GOOD } from "../../test/support/config/valid-configs.ts";
-import { CONFIG_SCHEMA } from "./load.ts";
+import { CONFIG_SCHEMA } from "./schema.ts";
 
 interface Schema {
   readonly description?: string;

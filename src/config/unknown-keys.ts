@@ -26,20 +26,33 @@ export const UNSUPPORTED_IN_ENTRIES: ReadonlyMap<string, string> = new Map(
 export const COMMENT_KEY = "^(_|x-|//|\\$comment$)";
 const isComment = new RegExp(COMMENT_KEY);
 
-/** Reports a key that an object does not have, unless it may be ignored. */
+/**
+ * Reports a key that an object does not have, unless it may be ignored. `middlewareKey` is that of the middleware in the
+ * object.
+ */
 export function rejectKey(
   unknown: Cursor,
   known: readonly string[],
   places: Places,
   ignored: ReadonlySet<string>,
+  middlewareKey: "chain" | "use",
 ): void {
-  const { name: key } = unknown;
+  const { context, name: key } = unknown;
   const place = places.find(([keys]) => [...keys].includes(key))?.[1](key);
   if (place !== undefined) return unknown.errorAtKey("not a key here", place);
   if (ignored.has(key) || isComment.test(key)) return;
+  if (context.builtIn === undefined) {
+    context.needsBuiltIn = true;
+    return;
+  }
+  // A timeout is more likely that of an upstream.
+  if (key !== "timeout" && context.builtIn.has(key)) {
+    unknown.errorAtKey("not a key here", `write {"${middlewareKey}": [{"${key}": ...}]}`);
+    return;
+  }
   const near = suggest(key, known);
   // A client may have new keys in its own file.
-  if (unknown.context.isForeign && near === undefined) {
+  if (context.isForeign && near === undefined) {
     unknown.warnAtKey("ignored", "it is not a known key; check that nothing depends on it");
     return;
   }

@@ -18,18 +18,19 @@ import { LIMITS, LIVE } from "../live/options.ts";
 import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
 import { OPENAPI } from "../openapi/options.ts";
 import { PROGRAMS } from "../programs/options.ts";
-import { CONVERTED_KEYS, RENAMED, SECTION_KEYS } from "./dialects.ts";
+import { SECTION_KEYS } from "./dialects.ts";
 import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
 import { command, module, type RequiredProgram, type UpstreamKind, type UpstreamSource, url } from "./kinds.ts";
 import { live, sandboxProblems } from "./live.ts";
-import { MIDDLEWARE, middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
 import { openapi, programs } from "./tool-kinds.ts";
-import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
+import { IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
 import { createRedactor } from "./redaction.ts";
 
 /** The kinds of entries, in the order in which hints list them. */
-const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs, openapi];
+/** The kinds of entries. */
+export const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs, openapi];
 
 /** A server in a config. */
 export interface UpstreamEntry extends UpstreamSource {
@@ -106,7 +107,8 @@ const COMMON = {
   exclude: toolNames.describe("What to hide and refuse, even if include has it."),
 } as const satisfies read.Fields;
 
-const FIELDS: read.Fields = {
+/** The fields of entries, of all kinds. */
+export const FIELDS: read.Fields = {
   ...KINDS.reduce<read.Fields>((all, { fields }) => ({ ...all, ...fields }), {}),
   ...COMMON,
 };
@@ -114,51 +116,9 @@ const FIELDS: read.Fields = {
 /** The keys of entries, of all kinds. */
 export const ENTRY_KEYS: readonly string[] = Object.keys(FIELDS);
 
-function foreignKeys(
-  meanings: Iterable<readonly [key: string, meaning: string]>,
-): Readonly<Record<string, read.Schema>> {
-  return Object.fromEntries(
-    [...meanings].map(([key, what]) => [key, { description: `A key of another client; ${what}.` }]),
-  );
-}
-
-const sameAs = ([key, own]: readonly [string, string]): readonly [string, read.Schema] => {
-  const { description: _, ...schema } = FIELDS[own]?.schema ?? {};
-  return [key, { description: `Same as ${own}, by the name that another client uses.`, ...schema }];
-};
-
-export const SERVER_SCHEMA: read.Schema = {
-  type: "object",
-  oneOf: [...KINDS.map(({ key }) => key), ...Object.keys(RENAMED).filter((key) => RENAMED[key] === "url")].map(
-    (key) => ({
-      required: [key],
-    }),
-  ),
-  additionalProperties: false,
-  patternProperties: { [COMMENT_KEY]: {} },
-  properties: {
-    ...foreignKeys(CONVERTED_KEYS.map((key) => [key, "obeyed"])),
-    ...foreignKeys(UNSUPPORTED_IN_ENTRIES),
-    ...foreignKeys([...IGNORED_IN_ENTRIES].map((key) => [key, "ignored"])),
-    ...Object.fromEntries(Object.entries(RENAMED).map(sameAs)),
-    ...read.schemasOf(FIELDS),
-    auth: {
-      description: "How to sign in to the server at a URL, or the credentials of an API.",
-      type: ["object", "boolean"],
-    },
-  },
-  // What `auth` is depends on the kind.
-  dependencies: Object.fromEntries(
-    KINDS.flatMap(({ key, fields: { auth } }) =>
-      auth === undefined ? [] : [[key, { properties: { auth: auth.schema } }]],
-    ),
-  ),
-};
-
 /** Keys that are wrong in an entry, and where they belong. */
 const PLACES: Places = [
   [["chain", "links", "middleware"], () => 'write middleware for one server in "use"'],
-  [[...MIDDLEWARE.keys()].filter((key) => key !== "timeout"), (key) => `write {"use": [{"${key}": ...}]}`],
   [
     ["token", "bearer", "apiKey", "api_key"],
     () => 'write it in "headers" of a URL, {"headers": {"Authorization": "Bearer ${TOKEN}"}}, or in "env" of a command',
@@ -292,7 +252,7 @@ function onUnknown(unknown: read.Cursor, known: readonly string[], kind: Upstrea
   else if (other !== undefined && !isTheirs)
     unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
   else if (unsupported !== undefined) unknown.warnAtKey("ignored", unsupported);
-  else rejectKey(unknown, known, PLACES, IGNORED_IN_ENTRIES);
+  else rejectKey(unknown, known, PLACES, IGNORED_IN_ENTRIES, "use");
 }
 
 /** Finds the kind of an entry by its key. Reports an entry that has no such key, or several. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import { type ParseError, parse } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
-import { MIDDLEWARE } from "../../src/config/middleware.ts";
+import { MIDDLEWARE } from "../../src/config/built-in.ts";
 import { checkConfig } from "../../src/config/index.ts";
 import { isObject } from "../../src/core/values.ts";
 import { codeBlocks } from "./markdown.ts";

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { drawChart } from "../../bench/chart.ts";
 import { readRatios } from "../../bench/page.ts";
-import { MIDDLEWARE } from "../../src/config/middleware.ts";
+import { MIDDLEWARE } from "../../src/config/built-in.ts";
 import { cliReference } from "./cli-reference.ts";
 import { withOptions } from "./option-tables.ts";
 import { readPage, ROOT } from "./page.ts";

@@ -57,6 +57,7 @@ export async function loadForGateway(language?: string): Promise<void> {
     import("../../chain/router/router.ts"),
     import("../../chain/upstream/create-pool.ts"),
     import("../../client/tasks.ts"),
+    import("../../config/built-in.ts"),
     import("../../config/self-calls.ts"),
     import("../../core/file-lock.ts"),
     import("../../core/files.ts"),

@@ -5,7 +5,7 @@
 import { SEPARATOR } from "../../chain/router/names.ts";
 import { nameMatcher } from "../../chain/transforms/name-rules.ts";
 import type { Config, UpstreamEntry } from "../../config/index.ts";
-import { MIDDLEWARE } from "../../config/middleware.ts";
+import { MIDDLEWARE } from "../../config/built-in.ts";
 import type { Field } from "../../core/options.ts";
 import { matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";

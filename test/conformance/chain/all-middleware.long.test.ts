@@ -1,7 +1,7 @@
 // The official suite through a gateway with all built-in middleware at once, in both styles of the protocol. The options
 // let everything pass, so that the suite sees only what middleware must not change.
 
-import { MIDDLEWARE } from "../../../src/config/middleware.ts";
+import { MIDDLEWARE } from "../../../src/config/built-in.ts";
 import { WITH_REQUIREMENTS } from "../server-scenarios.ts";
 import { testThroughGateway } from "./chain-tests.ts";
 
