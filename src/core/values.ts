@@ -4,6 +4,11 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The fields of a value that may be anything; none if it is not an object. */
+export function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
+  return isObject(value) ? value : {};
+}
+
 /** Options: each field may be absent, or undefined. */
 export type Optional<Fields> = { readonly [Key in keyof Fields]?: Fields[Key] | undefined };
 

@@ -155,9 +155,9 @@ function restore(items: readonly unknown[], text: string, tokens: readonly Token
   for (const { item, path, start, end } of last.values()) {
     const name = path.at(-1) ?? "";
     const holder = path.slice(0, -1).reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), items[item]);
-    const value = isObject(holder) ? holder[name] : undefined;
-    if (typeof value !== "string" && typeof value !== "number") continue;
-    (holder as Parsed)[name] = toId(text.slice(start, end), value);
+    if (!isObject(holder)) continue;
+    const value = holder[name];
+    if (typeof value === "string" || typeof value === "number") holder[name] = toId(text.slice(start, end), value);
   }
 }
 

@@ -63,7 +63,7 @@ export class LineReader {
 
   /** Call at the end of input. A last line without a newline is still a line. */
   end(): void {
-    if (this.#skipped !== undefined) this.#skip(this.#buffer, 0, 0, true);
+    if (this.#skipped !== undefined) this.#skip(this.#skipped, this.#buffer, 0, 0, true);
     else if (this.#buffered > 0) this.#deliverBuffered();
   }
 
@@ -75,7 +75,7 @@ export class LineReader {
       this.#hasBegun = true;
     }
     if (this.#skipped !== undefined) {
-      this.#skip(bytes, start, end, isLineEnd);
+      this.#skip(this.#skipped, bytes, start, end, isLineEnd);
       return;
     }
     if (isLineEnd && this.#buffered === 0) {
@@ -86,8 +86,7 @@ export class LineReader {
     if (isLineEnd) this.#deliverBuffered();
   }
 
-  #skip(bytes: Buffer, start: number, end: number, isLineEnd: boolean): void {
-    const skipped = this.#skipped as SkippedMessage;
+  #skip(skipped: SkippedMessage, bytes: Buffer, start: number, end: number, isLineEnd: boolean): void {
     const wasReported = this.#isReported;
     if (!wasReported) skipped.push(bytes, start, end);
     this.#isReported = !isLineEnd && (wasReported || skipped.isKnown);

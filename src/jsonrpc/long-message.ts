@@ -45,7 +45,7 @@ export function decodeLong(bytes: Buffer, limits: Limits, longString: number = L
   const decoded = decode(withoutStrings(bytes, spans, mark), limits);
   // An error must describe the original message. Batches are not handled here.
   if (decoded.kind !== "message") return whole();
-  const gaps = findGaps(decoded.message as unknown as Record<string, unknown>, spans, mark);
+  const gaps = findGaps(decoded.message, spans, mark);
   // A mark is missing if a duplicate key replaced its value. `gaps` is undefined if a long string is an id.
   if (gaps?.length !== spans.length) return whole();
   try {
@@ -97,12 +97,12 @@ function withoutStrings(bytes: Buffer, spans: readonly Span[], mark: string): st
 }
 
 /** Finds the marks. Returns undefined if a long string is an id, since an id must be sent back exactly as received. */
-function findGaps(message: Record<string, unknown>, spans: readonly Span[], mark: string): Gap[] | undefined {
+function findGaps(message: unknown, spans: readonly Span[], mark: string): Gap[] | undefined {
   const prefix = `A${mark}:`;
   const spanOf = (value: unknown): Span | undefined =>
     typeof value === "string" && value.startsWith(prefix) ? spans[Number(value.slice(prefix.length))] : undefined;
   const gaps: Gap[] = [];
-  const holders = [message];
+  const holders = isHolder(message) ? [message] : [];
   for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
     for (const key of Object.keys(holder)) {
       const value = holder[key];
@@ -110,10 +110,15 @@ function findGaps(message: Record<string, unknown>, spans: readonly Span[], mark
       if (span !== undefined) gaps.push({ holder, key, span });
       else if (value instanceof ExactId) {
         if (spanOf(value.value) !== undefined) return undefined;
-      } else if (typeof value === "object" && value !== null) holders.push(value as Record<string, unknown>);
+      } else if (isHolder(value)) holders.push(value);
     }
   }
   return gaps;
+}
+
+/** Whether it is an object or an array. */
+function isHolder(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
 }
 
 /** Strings are decoded in pieces of this size, so that only the result is long. */
@@ -121,6 +126,7 @@ const PIECE_BYTES = 64 * 1024;
 /** Characters that JSON allows only as escapes. */
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\0-\x1f]/;
+const LONE_SURROGATE = /\p{Cs}/u;
 
 /**
  * Decodes the bytes between the quotes of a JSON string. Escapes are resolved in place: each piece is parsed and written
@@ -140,7 +146,7 @@ export function readString(bytes: Buffer, start: number, end: number, pieceBytes
     let piece = parseString(bytes, from, to);
     // The escapes of a surrogate pair were separated.
     if (to < end && /[\ud800-\udbff]/.test(piece.slice(-1))) [piece, to] = [piece.slice(0, -1), to - ESCAPE_BYTES];
-    if (to <= from || !isWellFormed(piece) || piece.includes("\ufffd")) break;
+    if (to <= from || LONE_SURROGATE.test(piece) || piece.includes("\ufffd")) break;
     written += bytes.write(piece, written);
     from = to;
   }
@@ -148,20 +154,15 @@ export function readString(bytes: Buffer, start: number, end: number, pieceBytes
   return from === end ? text : text + parseString(bytes, from, end);
 }
 
-/** Whether the string has no lone surrogates. Missing in the type library for the oldest supported Node. */
-function isWellFormed(text: string): boolean {
-  return (text as string & { isWellFormed(): boolean }).isWellFormed();
-}
-
 function parseString(bytes: Buffer, start: number, end: number): string {
-  return JSON.parse(`"${bytes.toString("utf8", start, end)}"`) as string;
+  return String(JSON.parse(`"${bytes.toString("utf8", start, end)}"`));
 }
 
 /** The end of a piece, moved back if it would be inside a character or an escape. */
 function pieceEnd(bytes: Buffer, start: number, wanted: number, end: number): number {
   if (wanted >= end) return end;
   let at = wanted;
-  while (((bytes[at] as number) & 0xc0) === 0x80) at -= 1;
+  while (((bytes[at] ?? 0) & 0xc0) === 0x80) at -= 1;
   for (let back = 1; back < ESCAPE_BYTES; back += 1) {
     if (isEscaped(bytes, start, at - back + 1)) return at - back;
   }

@@ -225,10 +225,7 @@ function isDigit(c: number): boolean {
 /** Which of the names a key is. */
 function nameOf(text: string, open: number, close: number): string | undefined {
   const length = close - open - 1;
-  for (let at = 0; at < NAMES.length; at++) {
-    const name = NAMES[at] as string;
-    if (name.length === length && text.startsWith(name, open + 1)) return name;
-  }
+  for (const name of NAMES) if (name.length === length && text.startsWith(name, open + 1)) return name;
   if (length > MAX_KEY_LENGTH) return undefined;
   let at = open + 1;
   while (at < close && text.charCodeAt(at) !== BACKSLASH) at++;

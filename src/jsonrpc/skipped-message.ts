@@ -49,7 +49,7 @@ export class SkippedMessage {
     const part = start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
     for (let at = 0; at < part.length && !this.isKnown;) {
       if (this.#isInString) at = this.#skipString(part, at);
-      else this.#take(part[at++] as number);
+      else this.#take(part[at++] ?? 0);
     }
   }
 

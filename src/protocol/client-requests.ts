@@ -2,6 +2,7 @@
 // the client cannot answer fails here, with an error that names the missing capability.
 
 import type { Caller, Params, Request } from "../core/handler.ts";
+import { fieldsOf } from "../core/values.ts";
 import { McpError } from "./errors.ts";
 import type { ClientCapabilities } from "./model/index.ts";
 
@@ -41,7 +42,7 @@ export function checkClientRequest({ method, params }: Request, capabilities: Ca
   const requiredCapabilities = missingCapability(method, params, capabilities);
   if (requiredCapabilities === undefined) return;
   const names = Object.entries(requiredCapabilities).map(([name, detail]) =>
-    [name, ...Object.keys(detail as object)].join("."),
+    [name, ...Object.keys(fieldsOf(detail))].join("."),
   );
   const message = `The caller has not declared the capability ${names.join()} that ${method} needs`;
   throw McpError.of("missing_capability", message, { requiredCapabilities });

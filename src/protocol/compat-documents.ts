@@ -283,7 +283,8 @@ function called({ isError, failure }: CompatDocument, result: Result): Result {
   const { content } = result;
   if (!Array.isArray(content)) return result;
   if (result["isError"] === true) {
-    const [first, ...rest] = content as readonly unknown[];
+    const blocks: readonly unknown[] = content;
+    const [first, ...rest] = blocks;
     if (failure === undefined || !isObject(first) || typeof first["text"] !== "string") return result;
     const attached = (first as { readonly [FAILED_EVALUATION]?: FailedEvaluation })[FAILED_EVALUATION];
     const evaluation = attached?.text === first["text"] ? attached : undefined;

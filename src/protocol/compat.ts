@@ -21,7 +21,7 @@ const loaded = new Map<Compat, CompatRules>();
  */
 export function loadCompat(given: unknown = "mcp"): CompatRules | Promise<CompatRules> | undefined {
   if (given === "mcp") return undefined;
-  const compat = COMPATS.find((known) => known === given) as DocumentName | undefined;
+  const compat = COMPATS.find((known): known is DocumentName => known === given);
   if (compat === undefined)
     throw new TypeError(
       `compat: ${JSON.stringify(given)} is not valid; ${didYouMean(String(given), COMPATS, "values")}`,

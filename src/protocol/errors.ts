@@ -2,7 +2,7 @@
 // revision (older revisions list their differences). What compat.ts loads may replace it for session-style callers.
 
 import { ConnectionError, isMarked } from "../core/errors.ts";
-import { errorMessage } from "../core/values.ts";
+import { errorMessage, fieldsOf } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
 const CODES = {
@@ -35,6 +35,10 @@ export type ErrorKind = keyof typeof CODES;
 /** Codes that differ in an older revision, or in another document. */
 export type CodeChanges = Partial<Record<ErrorKind, number>>;
 
+function isKind(value: unknown): value is ErrorKind {
+  return typeof value === "string" && Object.hasOwn(CODES, value);
+}
+
 export function codeOf(kind: ErrorKind, { codes }: { readonly codes: CodeChanges }): number {
   return codes[kind] ?? CODES[kind];
 }
@@ -66,13 +70,13 @@ export class McpError extends Error {
 
   /** The kind of failure, if `data` names it. */
   get kind(): ErrorKind | undefined {
-    let kind: unknown;
     try {
-      kind = (this.data as { kind?: unknown } | null | undefined)?.kind;
+      const { kind } = fieldsOf(this.data);
+      return isKind(kind) ? kind : undefined;
     } catch {
       // `data` may come from user code, and its getters may throw.
+      return undefined;
     }
-    return typeof kind === "string" && Object.hasOwn(CODES, kind) ? (kind as ErrorKind) : undefined;
   }
 
   /** Creates an error of a kind. Its code is the one that the caller's revision has for the kind. */

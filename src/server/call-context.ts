@@ -242,9 +242,11 @@ export class CallContext implements ToolContext {
       return answer;
     };
     // A tool may stop waiting for the answer, and then a rejection must not end the process.
-    const ask = (request: Request, options?: AskOptions): Promise<Result> => ignoreRejection(send(request, options));
+    // The answers were checked, and have the types of their requests.
+    const ask = (request: Request, options?: AskOptions): Promise<never> =>
+      ignoreRejection(send(request, options)) as Promise<never>;
     const elicit = async (params: ElicitQuestion, options?: AskOptions): Promise<Result> => {
-      const answer = await ask({ method: "elicitation/create", params: withJsonSchema(params) }, options);
+      const answer: Result = await ask({ method: "elicitation/create", params: withJsonSchema(params) }, options);
       const { requestedSchema } = params;
       if (requestedSchema === undefined || answer["action"] !== "accept") return answer;
       return { ...answer, content: await checkAnswer(requestedSchema as Schema, answer["content"] ?? {}) };
@@ -253,9 +255,8 @@ export class CallContext implements ToolContext {
       elicit: (params: ElicitQuestion, options?: AskOptions) =>
         ignoreRejection(elicit(params, options)) as Promise<never>,
       sample: (params: CreateMessageParams, options?: AskOptions) =>
-        ask({ method: "sampling/createMessage", params }, options) as Promise<Result & CreateMessageResult>,
-      roots: (options?: AskOptions) =>
-        ask({ method: "roots/list", params: {} }, options) as Promise<Result & ListRootsResult>,
+        ask({ method: "sampling/createMessage", params }, options),
+      roots: (options?: AskOptions) => ask({ method: "roots/list", params: {} }, options),
     });
   }
 }

@@ -4,7 +4,7 @@
 import { scopesProblem } from "../protocol/scopes.ts";
 import type { Caller, Session } from "../core/handler.ts";
 import { printProblem } from "../core/listeners.ts";
-import { isObject, type Optional } from "../core/values.ts";
+import { fieldsOf, isObject, type Optional } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
 import type { ErrorListener } from "./handler-errors.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
@@ -144,8 +144,8 @@ const OPTION_NAMES: OptionNames<ServerOptions> = optionNames(
 );
 
 /** Throws a TypeError if the options of createServer() are wrong. */
-export function checkServer(options: unknown, hasMoreArguments: boolean): void {
-  const { name, version } = Object(options) as Record<string, unknown>;
+export function checkServer(options: ServerOptions, hasMoreArguments: boolean): void {
+  const { name, version } = fieldsOf(options);
   const missing = Object.entries({ name, version }).filter(([, value]) => typeof value !== "string");
   if (missing.length > 0) {
     const what = missing.map(([field]) => `a ${field}`).join(" and ");
@@ -153,7 +153,7 @@ export function checkServer(options: unknown, hasMoreArguments: boolean): void {
   }
   if (hasMoreArguments) throw new TypeError(`${CREATE} has one argument: createServer({ name, version, ...options })`);
   checkOptions(CREATE, options, OPTION_NAMES);
-  const { pageSize, sealKey, cache, tasks, onError } = options as ServerOptions;
+  const { pageSize, sealKey, cache, tasks, onError, capabilities = {} } = options;
   if (pageSize !== undefined && (!Number.isInteger(pageSize) || pageSize < 1)) {
     throw new TypeError(`${CREATE}: \`pageSize\` must be a whole number above 0`);
   }
@@ -162,7 +162,7 @@ export function checkServer(options: unknown, hasMoreArguments: boolean): void {
     throw new TypeError(`${CREATE}: \`onError\` must be a function`);
   }
   checkCacheHint(CREATE, cache);
-  checkCapabilities((options as ServerOptions).capabilities ?? {});
+  checkCapabilities(capabilities);
   if (tasks !== undefined) {
     if (!isObject(tasks)) throw new TypeError(`${CREATE}: \`tasks\` must be an object${shown(tasks)}`);
     checkOptions(CREATE, tasks, LIMIT_NAMES, "tasks.");
@@ -173,8 +173,8 @@ export function checkServer(options: unknown, hasMoreArguments: boolean): void {
 /** Not by fields, which most servers need not load. */
 function checkCounts(owner: string, given: object, names: readonly string[], path: string): void {
   for (const name of names) {
-    const value = (given as Readonly<Record<string, unknown>>)[name];
-    if (value === undefined || (Number.isInteger(value) && (value as number) > 0)) continue;
+    const value = fieldsOf(given)[name];
+    if (value === undefined || (Number.isInteger(value) && Number(value) > 0)) continue;
     throw new TypeError(`${owner}: \`${path}${name}\` must be a whole number above 0${shown(value)}`);
   }
 }
@@ -192,7 +192,7 @@ const CACHE_NAMES: OptionNames<CacheHint> = optionNames("ttlMs cacheScope");
 /** `owner` starts the error message. */
 export function checkCacheHint(owner: string, cache: unknown): void {
   if (cache === undefined) return;
-  const { ttlMs, cacheScope } = Object(cache) as Partial<CacheHint>;
+  const { ttlMs, cacheScope } = fieldsOf(cache);
   if (!Number.isInteger(ttlMs) || Number(ttlMs) < 0) {
     throw new TypeError(`${owner}: \`cache.ttlMs\` must be a whole number of milliseconds, 0 or more`);
   }
@@ -273,13 +273,13 @@ export function checkName(kind: "tool" | "prompt", owner: string, name: string):
 const TASK_NAMES: OptionNames<TaskOptions> = optionNames("support when ttlMs pollIntervalMs");
 
 /** Undefined if the tool never runs as a task. Throws a TypeError that names the problem. */
-export function readTaskOptions(owner: string, task: unknown): TaskOptions | undefined {
+export function readTaskOptions(owner: string, task: TaskSupport | TaskOptions | undefined): TaskOptions | undefined {
   if (task === undefined || task === "forbidden") return undefined;
   if (task === "optional" || task === "required") return { support: task };
   if (!isObject(task)) {
     throw new TypeError(`${owner}: \`task\` must be "optional", "required", "forbidden" or an object`);
   }
-  const { support, when = "at-once" } = task;
+  const { support, when = "at-once" }: { readonly support: unknown; readonly when?: unknown } = task;
   if (support !== "optional" && support !== "required" && support !== "forbidden") {
     throw new TypeError(`${owner}: \`task.support\` must be "optional", "required" or "forbidden"`);
   }
@@ -288,5 +288,5 @@ export function readTaskOptions(owner: string, task: unknown): TaskOptions | und
   }
   checkOptions(owner, task, TASK_NAMES, "task.");
   checkCounts(owner, task, ["ttlMs", "pollIntervalMs"], "task.");
-  return support === "forbidden" ? undefined : (task as unknown as TaskOptions);
+  return support === "forbidden" ? undefined : task;
 }

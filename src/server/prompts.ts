@@ -4,7 +4,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { demandScopes } from "../protocol/scopes.ts";
 import type { Caller, Context, Meta } from "../core/handler.ts";
-import { defined, isObject } from "../core/values.ts";
+import { defined, fieldsOf, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { blockProblem } from "../tools/content.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
@@ -164,7 +164,7 @@ export class Prompts {
 
   add(name: string, options: PromptOptions | SchemaPromptOptions, get: Prompt["get"]): void {
     // The name in the official SDK.
-    if (Object.hasOwn(Object(options) as object, "argsSchema")) {
+    if ("argsSchema" in fieldsOf(options)) {
       throw new TypeError(`Prompt ${name} has no option \`argsSchema\`; use \`arguments\``);
     }
     const owner = checkRegistration("prompt", name, options, get, OPTION_NAMES);
@@ -172,14 +172,14 @@ export class Prompts {
     if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removePrompt(${JSON.stringify(name)})`);
     const { title, description, icons, scopes, visible, _meta } = options;
     const schema = argumentSchema(options.arguments);
-    const { complete } = options as SchemaPromptOptions;
+    const complete = "complete" in options ? options.complete : undefined;
     if (schema === undefined && complete !== undefined) {
       throw new TypeError(`${owner}: \`complete\` belongs to the argument: arguments: { name: { complete } }`);
     }
     const declared =
       schema === undefined
         ? declaredArguments(owner, options.arguments)
-        : schemaArguments(owner, schema, Object(complete) as Readonly<Record<string, Completer>>);
+        : schemaArguments(owner, schema, complete ?? {});
     const prompt: Prompt = {
       description,
       scopes,
@@ -236,13 +236,13 @@ function argumentSchema(declared: unknown): Schema | undefined {
 function schemaArguments(
   owner: string,
   schema: Schema,
-  completers: Readonly<Record<string, Completer>>,
+  completers: Readonly<Record<string, Completer | undefined>>,
 ): readonly [string, PromptArgumentOptions][] {
   const { type, properties, required } = toJsonSchema(owner, "input", schema, undefined, "arguments") ?? {};
   if (type !== "object") {
     throw new TypeError(`${owner}: \`arguments\` must be an object schema, because arguments have names`);
   }
-  const named = Object.entries(Object(properties) as Readonly<Record<string, JsonSchema>>);
+  const named = Object.entries(fieldsOf(properties)).map(([name, property]) => [name, fieldsOf(property)] as const);
   const other = named.find(
     ([name, { type = "string" }]) => ![type].flat().includes("string") && !converts(schema, name),
   );
@@ -336,7 +336,7 @@ function toWholeResult(name: string, value: Exclude<PromptReturn, InputRequired>
   if (typeof value === "string") return { messages: [{ role: "user", content: { type: "text", text: value } }] };
   const whole = Array.isArray(value) ? { messages: value as readonly PromptMessage[] } : value;
   // A handler without type checks may return anything.
-  const { messages } = Object(whole) as { messages?: unknown };
+  const { messages } = fieldsOf(whole);
   if (!Array.isArray(messages)) throw new InvalidResult(`Prompt ${name} returned neither a string nor messages`);
   for (const [index, message] of messages.entries()) {
     const problem = messageProblem(message, `messages[${index}]`);
@@ -346,7 +346,7 @@ function toWholeResult(name: string, value: Exclude<PromptReturn, InputRequired>
 }
 
 function messageProblem(message: unknown, path: string): string | undefined {
-  const { role, content } = Object(message) as Readonly<Record<string, unknown>>;
+  const { role, content } = fieldsOf(message);
   if (role !== "user" && role !== "assistant") return `${path}.role, which must be "user" or "assistant"`;
   return blockProblem(content, `${path}.content`);
 }

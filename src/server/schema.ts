@@ -4,7 +4,7 @@
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { kindOf } from "../core/options.ts";
-import { errorMessage, isObject } from "../core/values.ts";
+import { errorMessage, fieldsOf, isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type KeywordOf, type OtherKeyword, schemaProblem } from "../tools/schema-mistakes.ts";
 import {
@@ -189,8 +189,7 @@ export function toFormSchema(schema: unknown): unknown {
   if (isStandard && form["type"] !== "object") {
     throw new TypeError(`${what}\` must be an object schema, because form fields have names`);
   }
-  const fields = Object.entries(Object(form["properties"]) as Readonly<Record<string, JsonSchema>>);
-  const nested = fields.find(([, field]) => !isFormField(field));
+  const nested = Object.entries(fieldsOf(form["properties"])).find(([, field]) => !isFormField(fieldsOf(field)));
   if (nested === undefined) return form;
   throw new TypeError(`${what}.properties.${nested[0]}\` cannot be in a form; a form is flat: ${FORM_FIELDS}`);
 }

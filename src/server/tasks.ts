@@ -255,7 +255,7 @@ async function askAll(task: Task, { requests }: InputRequired, { caller }: Conte
   });
   const answer = async ({ key, request }: (typeof checked)[number]): Promise<[string, InputResponse]> => [
     key,
-    (await task.ask(request, { key })) as unknown as InputResponse,
+    (await task.ask(request, { key })) as never,
   ];
   return Object.fromEntries(await Promise.all(checked.map(answer)));
 }

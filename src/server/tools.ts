@@ -192,7 +192,7 @@ export function defineTool<
     CheckedSchemas<Input, Output> & { readonly handler: Run & CheckedHandler<Run, Output> },
 ): ToolDefinition<Name, Input, Output, Env> {
   if (!isObject(definition)) throw new TypeError(`defineTool() takes an object, not ${kindOf(definition)}`);
-  const { name, handler, ...options } = definition as object as ToolDefinition;
+  const { name, handler, ...options } = definition;
   checkRegistration("tool", name, options, handler, OPTION_NAMES);
   return definition;
 }
@@ -239,13 +239,13 @@ export class Tools {
   }
 
   /** Adds all of them, or none if one is wrong. */
-  addAll(definitions: readonly unknown[]): void {
+  addAll(definitions: readonly AnyTool<never>[]): void {
     const created = new Map<string, Created>();
     for (const [index, definition] of definitions.entries()) {
       if (!isObject(definition)) {
         throw new TypeError(`tools(): item ${index} must be defineTool({ ... }), not ${kindOf(definition)}`);
       }
-      const { name, handler, ...options } = definition as object as ToolDefinition;
+      const { name, handler, ...options }: ToolDefinition = definition as never;
       if (created.has(name)) throw alreadyRegistered(`Tool ${name}`);
       created.set(name, this.#create(name, options, handler));
     }

@@ -3,7 +3,7 @@
 // silently turn into `{}` or null.
 
 import { didYouMean, kindOf, nearest } from "../core/options.ts";
-import { isObject } from "../core/values.ts";
+import { fieldsOf, isObject } from "../core/values.ts";
 
 /** By type: the fields that a content block must have. */
 const BLOCK_FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -56,7 +56,7 @@ export function blockProblem(block: unknown, path: string): string | undefined {
 
 /** The problem of the contents of a resource. */
 export function contentsProblem(contents: unknown, path: string): string | undefined {
-  const { uri, text, blob } = Object(contents) as Readonly<Record<string, unknown>>;
+  const { uri, text, blob } = fieldsOf(contents);
   if (typeof uri !== "string") return `${path}.uri, which must be a string`;
   if (typeof text === "string" || typeof blob === "string") return undefined;
   return `${path}, which must have a string \`text\`, or base64 as \`blob\``;
@@ -103,7 +103,7 @@ function find(value: unknown, path: string): Unsendable | undefined {
       const [what, advice] = describe(value);
       if (what !== undefined) return { path, what, advice };
     }
-    if (typeof (value as { readonly toJSON?: unknown }).toJSON === "function") return undefined;
+    if ("toJSON" in value && typeof value.toJSON === "function") return undefined;
     let isEmpty = true;
     for (const key in value) {
       if (!Object.hasOwn(value, key)) continue;
@@ -127,7 +127,7 @@ function isFine(value: unknown): boolean {
 }
 
 function className(value: object): string {
-  const { constructor } = value as { readonly constructor?: unknown };
+  const { constructor } = value;
   return typeof constructor === "function" && constructor.name !== "" ? constructor.name : "Object";
 }
 
@@ -136,8 +136,7 @@ function describe(value: unknown): readonly [what?: string, advice?: string] {
   if (value === undefined) return ["undefined"];
   if (typeof value === "function" || typeof value === "symbol") return [`a ${typeof value}`];
   if (typeof value === "bigint") {
-    const isConverted = typeof (BigInt.prototype as { readonly toJSON?: unknown }).toJSON === "function";
-    return isConverted ? [] : ["a BigInt", "a number or a string"];
+    return "toJSON" in BigInt.prototype ? [] : ["a BigInt", "a number or a string"];
   }
   if (typeof value === "number") return Number.isFinite(value) ? [] : [String(value), "null or a string"];
   if (typeof value !== "object" || value === null) return [];
@@ -148,8 +147,9 @@ function describe(value: unknown): readonly [what?: string, advice?: string] {
   if (isBytes(value)) return ["bytes", "an image, audio or resource block"];
   if (Symbol.asyncIterator in value)
     return ["an async iterator", "an array: for await (const item of ...) items.push(item)"];
-  const isIterator = typeof (value as { readonly next?: unknown }).next === "function" && Symbol.iterator in value;
-  return isIterator ? ["an iterator", "an array: [...iterator]"] : [];
+  return "next" in value && typeof value.next === "function" && Symbol.iterator in value
+    ? ["an iterator", "an array: [...iterator]"]
+    : [];
 }
 
 function isBytes(value: unknown): boolean {
@@ -158,7 +158,7 @@ function isBytes(value: unknown): boolean {
 
 /** Throws a TypeError if the notification of an author cannot be sent. Otherwise it would be lost without a word. */
 export function checkNotification(notification: unknown): void {
-  const { method, params } = Object(notification) as { readonly method?: unknown; readonly params?: unknown };
+  const { method, params } = fieldsOf(notification);
   if (typeof method !== "string" || method === "") {
     const got = isObject(notification) ? `a method that is ${kindOf(method)}` : kindOf(notification);
     throw new TypeError(`A notification is { method: "notifications/acme/tick", params: { ... } }, not ${got}`);

@@ -4,7 +4,7 @@
 
 import { abortable } from "../core/async.ts";
 import type { Context, Handler, Notification, Result } from "../core/handler.ts";
-import { isObject } from "../core/values.ts";
+import { asError, isObject } from "../core/values.ts";
 import { headerParams, mirrorHeaders, type HeaderParam } from "./header-params.ts";
 import { toolPages } from "../protocol/walk-pages.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
@@ -39,7 +39,7 @@ const NO_HEADERS: Readonly<Record<string, string>> = {};
 export class ToolFacts {
   /** Whether schemas are searched for arguments that headers repeat. Only stateless HTTP has such headers. */
   readsHeaders: boolean;
-  readonly #tools = new Map<string, ToolFact>();
+  readonly #tools = new Map<unknown, ToolFact>();
   /** Why the list could not be read the last time; undefined if it was read, or never requested. */
   failure: Error | undefined;
   /** When the whole list was last read. */
@@ -53,7 +53,7 @@ export class ToolFacts {
   }
 
   get(name: unknown): ToolFact | undefined {
-    return this.#tools.get(name as string);
+    return this.#tools.get(name);
   }
 
   /** The headers that repeat arguments of a call. */
@@ -64,8 +64,8 @@ export class ToolFacts {
 
   /** Remembers the tools of a page. */
   learn({ tools }: Result): void {
-    if (!Array.isArray(tools)) return;
-    for (const tool of tools as readonly unknown[]) {
+    const listed: readonly unknown[] = Array.isArray(tools) ? tools : [];
+    for (const tool of listed) {
       if (!isObject(tool) || typeof tool["name"] !== "string") continue;
       this.#tools.delete(tool["name"]);
       this.#tools.set(tool["name"], factOf(tool, this.readsHeaders));
@@ -86,7 +86,7 @@ export class ToolFacts {
   /** Reads the list if the tool is unknown. Undefined if the tool is not listed, or the list cannot be read. */
   async find(name: unknown, handler: Handler, context: Context): Promise<ToolFact | undefined> {
     for (let attempts = 0; attempts < MAX_READS; attempts += 1) {
-      if (this.#tools.has(name as string) || performance.now() - this.#readAt <= REREAD_MS) break;
+      if (this.#tools.has(name) || performance.now() - this.#readAt <= REREAD_MS) break;
       const version = this.#version;
       await this.refresh(handler, context);
       // If the list changed while it was read, it is read again: a call without these facts could mean something else.
@@ -114,9 +114,9 @@ export class ToolFacts {
     const end = (failure?: unknown): void => {
       if (this.#reading !== reading) return;
       this.#reading = undefined;
-      this.failure = failure as Error | undefined;
+      this.failure = failure === undefined ? undefined : asError(failure);
     };
-    const reading: Promise<void> = readAll().then(end, end);
+    const reading: Promise<void> = readAll().then(() => end(), end);
     return reading;
   }
 }

@@ -2,7 +2,7 @@
 // schema marks with `x-mcp-header`, and whether headers and arguments agree (specification,
 // basic/transports/streamable-http). Schemas are untrusted, so the work is linear in their size.
 
-import { isObject } from "../core/values.ts";
+import { fieldsOf, isObject } from "../core/values.ts";
 import { decodeHeaderValue, encodeHeaderValue } from "../protocol/header-values.ts";
 import { innerSchemas } from "./schema.ts";
 
@@ -65,7 +65,7 @@ export function headerParams(inputSchema: object): HeaderParams {
 }
 
 function annotation(node: SchemaNode): HeaderParam | { readonly problem: string } | undefined {
-  const { [KEYWORD]: name, type } = node.schema as Record<string, unknown>;
+  const { [KEYWORD]: name, type } = fieldsOf(node.schema);
   if (name === undefined) return undefined;
   const path = pathTo(node);
   const where = path.length === 0 ? `${KEYWORD} of its input` : `${KEYWORD} of ${path.join(".")}`;

@@ -3,7 +3,7 @@
 // json-schema.ts, so that its package is loaded only where ajv cannot be used.
 
 import { dereference, type OutputUnit, type SchemaDraft, validate } from "@cfworker/json-schema";
-import { errorMessage } from "../core/values.ts";
+import { errorMessage, fieldsOf } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Dialect, issueText, parsePointer } from "./schema-kind.ts";
 
@@ -29,8 +29,8 @@ export function interpret(
   const rooted = { ...schema, $id };
   const lookup = dereference(rooted);
   for (const inner of Object.values(lookup)) {
-    const { $ref, __absolute_ref__: target } = Object(inner) as { $ref?: unknown; __absolute_ref__?: string };
-    if (target === undefined || lookup[target] !== undefined) continue;
+    const { $ref, __absolute_ref__: target } = fieldsOf(inner);
+    if (typeof target !== "string" || lookup[target] !== undefined) continue;
     throw new Error(`it refers to ${String($ref)}, which is not in the schema; references are not fetched`);
   }
   const issuesOf = (value: unknown): readonly string[] | undefined => {

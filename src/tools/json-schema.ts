@@ -5,7 +5,7 @@
 
 import type { Ajv, ErrorObject, FuncKeywordDefinition, Options } from "ajv";
 import { canonical } from "../core/seal.ts";
-import { isObject, errorMessage } from "../core/values.ts";
+import { errorMessage, fieldsOf, isObject } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import { jsonLength } from "../protocol/pages.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
@@ -55,8 +55,8 @@ function loadAjv(dialect: Dialect): AjvClass | undefined {
   const { module, name } = DIALECTS[dialect];
   try {
     const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
-    const exports = require(module) as Record<string, unknown>;
-    return typeof exports[name] === "function" ? (exports[name] as AjvClass) : undefined;
+    const { [name]: found } = require(module) as { readonly [name: string]: AjvClass | undefined };
+    return typeof found === "function" ? found : undefined;
   } catch {
     return undefined;
   }
@@ -212,7 +212,7 @@ function explain(error: unknown): string {
 
 /** The reference that ajv could not resolve, as an absolute URI. */
 function missingReference(error: unknown): string | undefined {
-  const { missingRef } = Object(error) as { missingRef?: unknown };
+  const { missingRef } = fieldsOf(error);
   return typeof missingRef === "string" ? missingRef : undefined;
 }
 
@@ -237,7 +237,7 @@ function faultyPlace(Ajv: AjvClass, { $schema: _dialect, ...schema }: JsonSchema
 }
 
 function hasInvalidPattern({ pattern, patternProperties }: JsonSchema): boolean {
-  const patterns = Object.keys(Object(patternProperties) as object);
+  const patterns = Object.keys(fieldsOf(patternProperties));
   return (typeof pattern === "string" && !isPattern(pattern)) || !patterns.every(isPattern);
 }
 
@@ -249,7 +249,7 @@ function shorten(all: readonly string[]): readonly string[] {
 
 function toIssue({ instancePath, keyword, params, message = "is not valid" }: ErrorObject): string {
   const path = parsePointer(instancePath);
-  const { missingProperty, additionalProperty, allowedValues } = params as Record<string, unknown>;
+  const { missingProperty, additionalProperty, allowedValues } = fieldsOf(params);
   if (keyword === "required") return issueText([...path, String(missingProperty)], "is required");
   if (keyword === "additionalProperties") return issueText([...path, String(additionalProperty)], "is not allowed");
   if (keyword === "enum") return issueText(path, `must be one of ${JSON.stringify(allowedValues)}`);

@@ -3,7 +3,7 @@
 // for a JSON Schema without keywords. This file also has the types that both kinds of check share.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { isObject } from "../core/values.ts";
+import { fieldsOf, isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 
 /** The value as the schema returns it (defaults filled in, unknown fields dropped), or one line for each problem. */
@@ -49,7 +49,7 @@ export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
 
 /** The library that made a schema, for error messages. */
 export function vendorOf(schema: StandardSchemaV1): string {
-  const { vendor } = Object(schema["~standard"]) as { vendor?: unknown };
+  const { vendor } = fieldsOf(schema["~standard"]);
   return typeof vendor === "string" ? vendor : "an unknown library";
 }
 

@@ -165,7 +165,7 @@ function expectation(kind: Kind, value: unknown): string | undefined {
 
 function typeProblem(value: unknown): string | undefined {
   const names: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const wrong = names.find((name) => !TYPES.includes(name as string));
+  const wrong = names.find((name) => !TYPES.some((type) => type === name));
   if (wrong === undefined && names.length > 0) return undefined;
   const [near] = typeof wrong === "string" ? nearest(wrong, TYPES) : [];
   return near === undefined ? `one of ${TYPES.join(", ")}` : `a type; did you mean "${near}"?`;

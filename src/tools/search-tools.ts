@@ -131,22 +131,18 @@ export async function answerSearch(
   search: (query: string, limit: number, offset: number) => Promise<Found>,
 ): Promise<Result> {
   if (typeof query !== "string") return mistake("`query` must be a string: words about what the tool should do");
-  if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
-    return mistake("`limit` must be a whole number above 0");
-  }
-  if (!(Number.isInteger(offset) && (offset as number) >= 0))
-    return mistake("`offset` must be a whole number, 0 or more");
-  const skipped = offset as number;
-  const { found, total } = await search(query, Math.min((limit as number | undefined) ?? usual, MAX_FOUND), skipped);
+  if (limit !== undefined && !isCount(limit, 1)) return mistake("`limit` must be a whole number above 0");
+  if (!isCount(offset, 0)) return mistake("`offset` must be a whole number, 0 or more");
+  const { found, total } = await search(query, Math.min(limit ?? usual, MAX_FOUND), offset);
   const lines = found.map(({ signature, summary }) => (summary === "" ? signature : `${signature} - ${summary}`));
-  const end = skipped + found.length;
+  const end = offset + found.length;
   const more = total > end ? [`(${total - end} more; the next with offset ${end})`] : [];
   const [be, noun] = tools.length === 1 ? ["is", "tool"] : ["are", "tools"];
   const count =
     missing.length === 0 ? `there ${be} ${tools.length} ${noun}` : `${tools.length} ${noun} ${be} known so far`;
   const none =
     total > 0
-      ? `Only ${total} match, so that there is none with offset ${skipped}.`
+      ? `Only ${total} match, so that there is none with offset ${offset}.`
       : `No tool matches; ${count}. Try other words, or an empty query to list some.`;
   const rest = notListed(reasonsOf(missing));
   return {
@@ -158,6 +154,10 @@ export async function answerSearch(
       ...(missing.length > 0 && { unavailable: missing }),
     },
   };
+}
+
+function isCount(value: unknown, least: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= least;
 }
 
 /** Answers a call of describe-tools. `describe` gets those that were found, and gives the content of the result. */

@@ -137,7 +137,7 @@ export class ToolIndex {
       prefix: isUnknown && stem.length > 2,
       fuzzy: isUnknown && stem.length > 4 ? 0.2 : false,
     };
-    return new Map(this.#search.search(stem, options).map(({ id, score }) => [id as number, score]));
+    return new Map(this.#search.search(stem, options).map(({ id, score }) => [Number(id), score]));
   }
 }
 
