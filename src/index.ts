@@ -1,7 +1,8 @@
 // The main entry: the few names that most programs need. The rest is in the subpaths. `connect` and `serve` are loaded
 // on first use, so that a server does not load the client code, and a client does not load the server code.
 
-import type { Client, ToolsOf } from "./client/client.ts";
+import type { Client } from "./client/client.ts";
+import type { ToolsOf } from "./client/tool-types.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
 import { checkStdio } from "./core/process-stdio.ts";
 import type { EnvOf, EnvOption, OptionsWithEnv } from "./core/handler.ts";

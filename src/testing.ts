@@ -2,7 +2,8 @@
 // message. A test that needs neither a revision nor the record can use `connect(server)`.
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Client, ToolsOf, ToolTypes } from "./client/client.ts";
+import type { Client } from "./client/client.ts";
+import type { ToolsOf, ToolTypes } from "./client/tool-types.ts";
 import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { CallerIdentity, EnvOf, Handler } from "./core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";

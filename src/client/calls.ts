@@ -4,6 +4,8 @@
 // `timeoutMs`, the time without progress.
 
 import { MAX_DELAY_MS, onAbort } from "../core/async.ts";
+import { CancelToken } from "../core/cancel.ts";
+import { ChurningSet } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, LogLevel, Meta, Params, Request, Result } from "../core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
@@ -41,11 +43,14 @@ const OPTION_NAMES: OptionNames<CallOptions> = optionNames(
 /** The value does not matter: the connection replaces it. */
 const PROGRESS_TOKEN = { progressToken: "progress" };
 
+/** The work of a call, which the token ends. */
+type Work<T> = (context: Context, token: CancelToken) => Promise<T>;
+
 export class Calls {
   readonly #handler: Handler;
   readonly #contexts: Contexts;
   readonly #maxTimeoutMs: number | undefined;
-  readonly #active = new Set<AbortController>();
+  readonly #active = new ChurningSet<CancelToken>();
 
   constructor(handler: Handler, contexts: Contexts, maxTimeoutMs: number | undefined) {
     this.#handler = handler;
@@ -56,14 +61,14 @@ export class Calls {
   /** Sends a request unless the cache has its result. */
   async cached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
     checkOptions(method, options, OPTION_NAMES);
-    const request: Request = { method, params: withMeta(params, options.meta) };
     const { cache, identity } = this.#contexts;
+    const request: Request = { method, params: withMeta(params, options.meta) };
     const identityKey = cache?.slot(request) === undefined ? undefined : await identity?.();
     const slot = cache?.slot(request, identityKey);
-    if (slot === undefined) return this.#send(request, options).then(({ result }) => result);
+    if (slot === undefined) return this.uncached(method, params, options);
     if (options.signal?.aborted === true) throw cancelled(method, options.signal.reason, false);
     if (slot.result !== undefined) return slot.result;
-    const { result, timesSent } = await this.#send(request, options).catch((error: unknown) => {
+    const { result, timesSent } = await this.#send(method, params, options).catch((error: unknown) => {
       // The server may no longer know the cursor because the page it came from was cached for too long.
       if (params["cursor"] !== undefined && error instanceof McpError) this.#contexts.cache?.forget(method);
       throw error;
@@ -75,95 +80,104 @@ export class Calls {
 
   /** Sends a request without looking into the cache. */
   async uncached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
-    return (await this.#send({ method, params: withMeta(params, options.meta) }, options)).result;
+    return (await this.#send(method, params, options)).result;
   }
 
   /** Ends all calls, including those that wait for one of our handlers. */
   endAll(reason: ConnectionError): void {
-    for (const abort of this.#active) abort.abort(reason);
+    for (const token of this.#active.values()) token.abort(reason);
   }
 
   /**
    * Calls a tool. If the server answers with a task, waits for the task, and cancels it if the call is aborted. Tasks
    * report neither progress nor logs, so a call that wants them does not declare tasks, unless the server requires it.
    */
-  async callTool(params: Params, options: CallOptions = {}): Promise<Result> {
+  callTool(params: Params, options: CallOptions = {}): Promise<Result> {
     const request = this.createRequest("tools/call", params, options);
-    return this.run(request.method, options, async (context, abort) => {
-      const declared = withTasksExtension(context);
-      const withoutTasks = this.#wantsProgress(options) || context.logLevel !== undefined;
-      const first = await callWithInput(this.#handler, request, withoutTasks ? context : declared).catch(
-        (error: unknown) => {
-          // The server refused the call with this error, so the tool has not been started.
-          if (withoutTasks && isTasksNotDeclared(error)) return callWithInput(this.#handler, request, declared);
-          throw error;
-        },
-      );
-      if (first.resultType !== "task") return first;
-      // The default limit applies to each request. A task takes many short requests, so limit the whole call here.
-      const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
-      const timer = abortAfter(abort, limit, timedOut(request.method, limit));
-      // Loaded on first use, since most servers have no tasks.
-      const { completeTask } = await import("../tasks/completion.ts");
-      const task = completeTask(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
-      return resultOfTask(await task);
-    });
+    const declaresTasks = !this.#wantsProgress(options) && this.#contexts.levelFor(options) === undefined;
+    const work: Work<Result> = (context, token) => this.#runTool(request, options, context, token, declaresTasks);
+    return this.run(request.method, options, work, declaresTasks);
+  }
+
+  async #runTool(
+    request: Request,
+    options: CallOptions,
+    context: Context,
+    token: CancelToken,
+    declaresTasks: boolean,
+  ): Promise<Result> {
+    let declared = context;
+    let first: Result;
+    try {
+      first = await callWithInput(this.#handler, request, context);
+    } catch (error) {
+      // The server refused the call with this error, so the tool has not been started.
+      if (declaresTasks || !isTasksNotDeclared(error)) throw error;
+      declared = withTasksExtension(context);
+      first = await callWithInput(this.#handler, request, declared);
+    }
+    if (first.resultType !== "task") return first;
+    // The default limit applies to each request. A task takes many short requests, so limit the whole call here.
+    const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
+    const timer = abortAfter(token, limit, () => timedOut(request.method, limit));
+    // Loaded on first use, since most servers have no tasks.
+    const { completeTask } = await import("../tasks/completion.ts");
+    const task = completeTask(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
+    return resultOfTask(await task);
   }
 
   /** Creates a request with the `_meta` and the progress token that the options require. */
   createRequest(method: string, params: Params, options: CallOptions): Request {
-    return this.#withToken({ method, params: withMeta(params, options.meta) }, options);
+    const { meta } = options;
+    if (this.#wantsProgress(options)) return { method, params: withMeta(params, { ...meta, ...PROGRESS_TOKEN }) };
+    return { method, params: withMeta(params, meta) };
   }
 
-  async #send({ method, params }: Request, options: CallOptions): Promise<{ result: Result; timesSent: number }> {
+  async #send(
+    method: string,
+    params: Params,
+    options: CallOptions,
+  ): Promise<{ readonly result: Result; readonly timesSent: number }> {
     let timesSent = 0;
     const counted: Handler = (request, context) => {
       timesSent += 1;
       return this.#handler(request, context);
     };
-    return this.run(method, options, async (context) => {
-      const declared = method.startsWith("tasks/") ? withTasksExtension(context) : context;
-      const result = await callWithInput(counted, this.#withToken({ method, params }, options), declared);
-      return { result, timesSent };
-    });
+    const request = this.createRequest(method, params, options);
+    const work: Work<Result> = (context) => callWithInput(counted, request, context);
+    const result = await this.run(method, options, work, method.startsWith("tasks/"));
+    return { result, timesSent };
   }
 
   /** Runs a call until it is done, or until its signal, its timeout or the connection ends it. */
-  async run<T>(
-    what: string,
-    options: CallOptions,
-    work: (context: Context, abort: AbortController) => Promise<T>,
-  ): Promise<T> {
+  async run<T>(what: string, options: CallOptions, work: Work<T>, declaresTasks = false): Promise<T> {
     checkOptions(what, options, OPTION_NAMES);
-    const { signal } = options;
+    const { signal, timeoutMs } = options;
     if (signal?.aborted === true) throw cancelled(what, signal.reason, false);
     this.#contexts.throwIfEnded();
-    const abort = new AbortController();
-    const forget = onAbort(signal, () => abort.abort(signal?.reason));
+    const token = new CancelToken();
+    const forget = signal && onAbort(signal, () => token.abort(signal.reason));
     const maxMs = options.maxTimeoutMs ?? this.#maxTimeoutMs;
-    const timer = abortAfter(abort, maxMs, timedOut(what, maxMs));
+    const timer = maxMs === undefined ? undefined : abortAfter(token, maxMs, () => timedOut(what, maxMs));
     // If the whole call has a limit, its single requests need none.
-    const timeouts = defined({ idleMs: options.timeoutMs, totalMs: maxMs === undefined ? undefined : 0 });
-    this.#active.add(abort);
+    const totalMs = maxMs === undefined ? undefined : 0;
+    const timeouts = timeoutMs === undefined && totalMs === undefined ? undefined : { idleMs: timeoutMs, totalMs };
+    this.#active.add(token);
     try {
-      return await work(this.#contexts.forCall(abort.signal, options, timeouts), abort);
+      return await work(this.#contexts.forCall(token, options, declaresTasks, timeouts && defined(timeouts)), token);
     } catch (error) {
-      if (!abort.signal.aborted) throw error;
-      const reason: unknown = abort.signal.reason;
+      if (!token.aborted) throw error;
+      const { reason } = token;
       throw reason instanceof ConnectionError ? reason : cancelled(what, reason);
     } finally {
-      clearTimeout(timer);
-      forget();
-      this.#active.delete(abort);
+      if (timer !== undefined) clearTimeout(timer);
+      forget?.();
+      this.#active.delete(token);
     }
   }
 
   #wantsProgress({ onProgress }: CallOptions): boolean {
     return onProgress !== undefined || this.#contexts.wantsProgress;
-  }
-
-  #withToken(request: Request, options: CallOptions): Request {
-    return this.#wantsProgress(options) ? { ...request, params: withMeta(request.params, PROGRESS_TOKEN) } : request;
   }
 }
 
@@ -173,11 +187,11 @@ export function withMeta(params: Params, meta: Meta | undefined): Params {
 
 /** Without a limit (undefined or 0), there is no timer. */
 export function abortAfter(
-  abort: AbortController,
+  token: CancelToken,
   ms: number | undefined,
   reason: () => ConnectionError,
 ): NodeJS.Timeout | undefined {
-  return ms ? setTimeout(() => abort.abort(reason()), Math.min(ms, MAX_DELAY_MS)) : undefined;
+  return ms ? setTimeout(() => token.abort(reason()), Math.min(ms, MAX_DELAY_MS)) : undefined;
 }
 
 export function cancelled(method: string, reason: unknown, mayHaveRun: boolean = true): ConnectionError {
@@ -187,9 +201,9 @@ export function cancelled(method: string, reason: unknown, mayHaveRun: boolean =
   });
 }
 
-function timedOut(method: string, maxMs: number | undefined): () => ConnectionError {
+function timedOut(method: string, maxMs: number): ConnectionError {
   const hint = { text: "raise `maxTimeoutMs`", flags: "" };
-  return () => new ConnectionError("timeout", `${method} did not finish within ${maxMs} ms`, { hint });
+  return new ConnectionError("timeout", `${method} did not finish within ${maxMs} ms`, { hint });
 }
 
 /** Returns the result of a finished task. Throws the error that ended it, with the status message of the task. */

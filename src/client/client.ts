@@ -10,7 +10,6 @@ import { LISTS, type List } from "../protocol/lists.ts";
 import { NO_LIMITS, walkPages } from "../protocol/walk-pages.ts";
 import { META } from "../protocol/model/base.ts";
 import type {
-  CallToolResult,
   CompleteParams,
   CompleteResult,
   GetPromptResult,
@@ -38,48 +37,7 @@ import type { Program } from "./command.ts";
 import type { Contexts } from "./contexts.ts";
 import { Subscriptions, type ChangeEvent, type ListenOptions, type Subscription } from "./subscriptions.ts";
 import type { TaskHandle, Tasks } from "./tasks.ts";
-
-// The types of the tools of one server, so that a client can be typed by it: `connect<typeof server>(...)`, or with the
-// declarations that `catenary types` writes. Types only; they are here because server/ makes them and client/ reads them.
-
-/** The types of one tool: its arguments and its structured content. */
-export interface ToolType {
-  /** Its arguments. */
-  readonly input: object;
-  /** Its structured content. */
-  readonly output: unknown;
-}
-
-/** The types of the tools of a server by name. Without any declaration: any name, any arguments. */
-export interface ToolTypes {
-  readonly [name: string]: { readonly input: { readonly [name: string]: unknown }; readonly output: unknown };
-}
-
-/** The tools of `typeof server`, of declarations by `catenary types`, or of an unknown server. */
-export type ToolsOf<Of> = unknown extends Of
-  ? ToolTypes
-  : "~tools" extends keyof Of
-    ? // A server whose tools were registered in statements of their own: its type knows none of them.
-      [keyof NonNullable<Of["~tools"]>] extends [never]
-      ? ToolTypes
-      : NonNullable<Of["~tools"]>
-    : Of;
-
-/** The names of the tools. */
-export type ToolName<Tools> = keyof Tools & string;
-
-type InputOf<Tool> = Tool extends { readonly input: infer Input } ? Input : never;
-type OutputOf<Tool> = Tool extends { readonly output: infer Output } ? Output : unknown;
-
-/** What follows the name in a call: the arguments, which may be missing if none is required, and options. */
-export type ToolCall<Tool, Options> =
-  Partial<InputOf<Tool>> extends InputOf<Tool>
-    ? [args?: InputOf<Tool>, options?: Options]
-    : [args: InputOf<Tool>, options?: Options];
-
-/** The result of a call, with the type of its structured content if that is known. */
-export type ToolResult<Tool> =
-  unknown extends OutputOf<Tool> ? CallToolResult : CallToolResult & { readonly structuredContent?: OutputOf<Tool> };
+import type { ToolCall, ToolName, ToolResult, ToolTypes } from "./tool-types.ts";
 
 /** With a cursor: one page, as the server returned it. Without: all pages. */
 export interface ListOptions extends CallOptions {
@@ -334,15 +292,15 @@ export class Client<Tools extends object = ToolTypes> {
   }
 
   #missingCapability(method: string): string | undefined {
+    const { discovered, revision } = this.#connection;
+    const declared = discovered["capabilities"] as ServerCapabilities | undefined;
+    // A server that sends no capabilities at all may still support everything.
+    if (declared === undefined) return undefined;
     const group = method.slice(0, method.indexOf("/"));
     const name = group === "completion" ? "completions" : group;
-    // A server that sends no capabilities at all may still support everything.
-    if (this.#connection.discovered["capabilities"] === undefined || this.capabilities[name] !== undefined) {
-      return undefined;
-    }
+    if (declared[name] !== undefined) return undefined;
     // A capability that the revision does not define cannot be declared, so the server may still support the method.
-    const canDeclare = name in this.#connection.revision.lower.serverCapabilities({ [name]: {} });
-    return canDeclare ? name : undefined;
+    return name in revision.lower.serverCapabilities({ [name]: {} }) ? name : undefined;
   }
 
   #requireCapability(method: string): void {

@@ -15,7 +15,8 @@ import { openConnection, type ServerConnection, type ServerConnectionOptions } f
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { Cache } from "../protocol/result-cache.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
-import { Client, type ToolsOf } from "./client.ts";
+import { Client } from "./client.ts";
+import type { ToolsOf } from "./tool-types.ts";
 import {
   checkTransport,
   isTransportSource,
@@ -24,7 +25,8 @@ import {
   type Transport,
   type TransportSource,
 } from "../transport/transport.ts";
-import { ClientRequests, Contexts, type ClientRequestHandlers, type NotificationListeners } from "./contexts.ts";
+import { ClientRequests, type ClientRequestHandlers } from "./client-requests.ts";
+import { Contexts, type NotificationListeners } from "./contexts.ts";
 import { openHandler } from "./local-connection.ts";
 import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
 
@@ -217,14 +219,13 @@ async function openUrl(
 ): Promise<ServerConnection> {
   const url = parseUrl(target);
   // Loaded on first use, since many clients need no HTTP.
-  const [{ openHttp }, { followSameOrigin, fetchRequester }] = await Promise.all([
-    import("../http/client/connect.ts"),
-    import("../http/client/requester.ts"),
-  ]);
+  const { openHttp } = await import("../http/client/connect.ts");
   const send = fetch ?? (hasNodeHttp() ? undefined : globalThis.fetch.bind(globalThis));
   const requester =
-    send === undefined ? (await import("../http/client/node-requester.ts")).nodeRequester() : fetchRequester(send);
-  return openHttp({ url, requester: followSameOrigin(requester), auth, headers, limits, hidesPath }, connecting);
+    send === undefined
+      ? (await import("../http/client/node-requester.ts")).nodeRequester()
+      : (await import("../http/client/fetch-requester.ts")).fetchRequester(send);
+  return openHttp({ url, requester, auth, headers, limits, hidesPath }, connecting);
 }
 
 /** False in browsers, and in Workers, which only imitate node:http. */

@@ -1,7 +1,9 @@
 // Log messages are filtered by the present level, not by the level at the start of the call.
 
 import { expect, it } from "vitest";
-import { ClientRequests, Contexts } from "./contexts.ts";
+import { CancelToken } from "../core/cancel.ts";
+import { ClientRequests } from "./client-requests.ts";
+import { Contexts } from "./contexts.ts";
 
 const log = (level: string): { method: string; params: { level: string; data: string } } => ({
   method: "notifications/message",
@@ -15,9 +17,8 @@ it("filters by the present level, unless the call has its own", () => {
     requests: new ClientRequests({}),
     onLog: ({ data }) => received.push(data),
   });
-  const { signal } = new AbortController();
-  const before = contexts.forCall(signal, {});
-  const own = contexts.forCall(signal, { logLevel: "error" });
+  const before = contexts.forCall(new CancelToken(), {}, false);
+  const own = contexts.forCall(new CancelToken(), { logLevel: "error" }, false);
   contexts.logLevel = "debug";
   before.notify(log("debug"));
   own.notify(log("warning"));

@@ -2,6 +2,6 @@
 
 export { ConnectionError } from "../core/errors.ts";
 export { McpError } from "../protocol/errors.ts";
-export { userRejected } from "./contexts.ts";
+export { userRejected } from "./client-requests.ts";
 export { connect } from "./connect.ts";
 export type * from "./types.ts";

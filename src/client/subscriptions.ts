@@ -3,6 +3,7 @@
 // cache. Other notifications, such as the log messages of a session, go to the listeners of the client.
 
 import { attempt, deferred, onAbort } from "../core/async.ts";
+import { CancelToken } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { callListener, type ListenerErrors } from "../core/listeners.ts";
@@ -15,7 +16,6 @@ import type {
   TaskNotificationParams,
 } from "../protocol/model/index.ts";
 import { CHANGES, grantedIn } from "../protocol/subscription.ts";
-import { withTasksExtension } from "../protocol/tasks.ts";
 import { abortAfter, type CallOptions, cancelled, withMeta } from "./calls.ts";
 import type { Contexts } from "./contexts.ts";
 
@@ -78,8 +78,7 @@ export class Subscriptions {
     const timer = abortAfter(abort, timeoutMs, () => {
       return new ConnectionError("timeout", `The server did not acknowledge subscriptions/listen in ${timeoutMs} ms`);
     });
-    const plain = this.#contexts.forCall(abort.signal, {});
-    const context = filter.taskIds === undefined ? plain : withTasksExtension(plain);
+    const context = this.#contexts.forCall(abort, {}, filter.taskIds !== undefined);
     const notify = (notification: Notification): void => {
       const granted = grantedIn(notification);
       if (granted !== undefined) {
@@ -117,7 +116,7 @@ export class Subscriptions {
 }
 
 class OpenSubscription implements Subscription {
-  readonly abort: AbortController = new AbortController();
+  readonly abort: CancelToken = new CancelToken();
   granted: SubscriptionFilter = {};
   dropped = 0;
   readonly #onEvent: ((event: ChangeEvent) => void) | undefined;
@@ -133,9 +132,8 @@ class OpenSubscription implements Subscription {
   constructor(onEvent: ((event: ChangeEvent) => void) | undefined, onError: ListenerErrors | undefined) {
     this.#onEvent = onEvent;
     this.#onError = onError;
-    const { signal } = this.abort;
-    signal.addEventListener("abort", () => {
-      const reason: unknown = signal.reason;
+    this.abort.watch(() => {
+      const { reason } = this.abort;
       this.#acknowledged.reject(reason instanceof ConnectionError ? reason : cancelled("subscriptions/listen", reason));
       this.#end();
     });

@@ -38,12 +38,9 @@ export class Tasks {
   async start(name: string, args: Json, options: CallOptions = {}): Promise<TaskHandle> {
     const { handler, calls } = this.#client;
     const request = calls.createRequest("tools/call", { name, arguments: args }, options);
-    const result = await calls.run(request.method, options, (context) =>
-      callWithInput(handler, request, {
-        ...withTasksExtension(context),
-        task: { mode: "if-supported" },
-      }),
-    );
+    const asTask: Context["task"] = { mode: "if-supported" };
+    const work = (context: Context): Promise<Result> => callWithInput(handler, request, { ...context, task: asTask });
+    const result = await calls.run(request.method, options, work, true);
     if (result.resultType !== "task") return new TaskHandle(this.#client, completedState(result), name);
     return this.#keep(new TaskHandle(this.#client, initialTaskState(result), name));
   }
@@ -56,11 +53,10 @@ export class Tasks {
     }
     const { handler, calls } = this.#client;
     const request: Request = { method: "tasks/get", params: { taskId } };
-    const state = await calls.run(request.method, options, (context) =>
-      handler(request, withTasksExtension(context)).catch((error: unknown) => {
-        throw unknownTask(taskId, error);
-      }),
-    );
+    const find = (context: Context): Promise<Result> => handler(request, context);
+    const state = await calls.run(request.method, options, find, true).catch((error: unknown) => {
+      throw unknownTask(taskId, error);
+    });
     const { resultType: _complete, ...fields } = state;
     return this.#handles.get(taskId) ?? this.#keep(new TaskHandle(this.#client, fields, "the tool"));
   }
@@ -127,9 +123,8 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
 
   /** Asks the server for the current state. */
   async refresh(options: CallOptions = {}): Promise<DetailedTask> {
-    await this.#client.calls.run(`refresh() of task ${this.id}`, options, (context) =>
-      this.#watch.refresh(withTasksExtension(context)),
-    );
+    const refresh = (context: Context): Promise<unknown> => this.#watch.refresh(context);
+    await this.#client.calls.run(`refresh() of task ${this.id}`, options, refresh, true);
     return this.state;
   }
 
@@ -141,12 +136,12 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
     const { handler, calls } = this.#client;
     const release = this.#subscribe();
     try {
-      const state = await calls.run(`result() of task ${this.id}`, options, (context) => {
+      const wait = (context: Context): Promise<Json> => {
         const ask = (request: Request, askOptions: AskOptions): Promise<Result> => context.ask(request, askOptions);
-        const declared = withTasksExtension(context);
-        const waiter = { handler, context: declared, tool: this.#tool, respectsPollInterval: true, ask };
+        const waiter = { handler, context, tool: this.#tool, respectsPollInterval: true, ask };
         return waitForTask(this.#watch, this.#inputRequests, waiter);
-      });
+      };
+      const state = await calls.run(`result() of task ${this.id}`, options, wait, true);
       return (await resultOfTask(state)) as CallToolResult;
     } finally {
       release();
@@ -156,11 +151,11 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
   /** Resolves when the server has accepted the cancellation. A finished task stays as it is. */
   async cancel(options: CallOptions = {}): Promise<void> {
     if (this.isOver) return;
-    await this.#client.calls.run(`cancel() of task ${this.id}`, options, async (context) => {
-      const declared = withTasksExtension(context);
-      await this.#client.handler({ method: "tasks/cancel", params: { taskId: this.id } }, declared);
-      await this.#watch.refresh(declared).catch(() => undefined);
-    });
+    const cancel = async (context: Context): Promise<void> => {
+      await this.#client.handler({ method: "tasks/cancel", params: { taskId: this.id } }, context);
+      await this.#watch.refresh(context).catch(() => undefined);
+    };
+    await this.#client.calls.run(`cancel() of task ${this.id}`, options, cancel, true);
     // The server may take its time or ignore the request. For this handle, the task is cancelled now.
     const { inputRequests: _requests, ...state } = this.#watch.state;
     const statusMessage = "The task was cancelled by request";

@@ -36,12 +36,12 @@ export type {
   ClientRequestHandler,
   ClientRequestHandlers,
   FormHandler,
-  NotificationListeners,
-  Progress,
   SampleHandler,
   UrlHandler,
-} from "./contexts.ts";
-export type { Client, ListOptions, ToolCall, ToolName, ToolResult, ToolsOf, ToolType, ToolTypes } from "./client.ts";
+} from "./client-requests.ts";
+export type { NotificationListeners, Progress } from "./contexts.ts";
+export type { Client, ListOptions } from "./client.ts";
+export type { ToolCall, ToolName, ToolResult, ToolsOf, ToolType, ToolTypes } from "./tool-types.ts";
 export type { Command, CommandOptions, Program } from "./command.ts";
 export type { ConnectOptions, HttpClientOptions, Target } from "./connect.ts";
 export type { ChangeEvent, ListenOptions, Subscription } from "./subscriptions.ts";

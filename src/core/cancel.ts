@@ -51,6 +51,10 @@ export class CancelToken implements StoredToken {
     return this.#controller.signal;
   }
 
+  get reason(): unknown {
+    return this.#reason;
+  }
+
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.aborted = true;
@@ -78,6 +82,18 @@ export class CancelToken implements StoredToken {
     listeners.add(listener);
     return () => void listeners.delete(listener);
   }
+}
+
+/** What ends work: an AbortSignal, or a token, which costs less. */
+export type Cancellation = AbortSignal | CancelToken;
+
+/** Calls `listener` once when the work is cancelled. It must be a new function. Returns a function to remove it. */
+export function onCancellation(cancellation: Cancellation | undefined, listener: () => void): () => void {
+  return cancellation instanceof CancelToken ? cancellation.watch(listener) : onAbort(cancellation, listener);
+}
+
+export function signalOf(cancellation: Cancellation): AbortSignal {
+  return cancellation instanceof CancelToken ? cancellation.signal : cancellation;
 }
 
 type CancellableFields = Pick<CancellableContext, "signal" | typeof CANCEL_TOKEN | "behind">;

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { abortable } from "../core/async.ts";
 import { packageFile, readBounded } from "../core/files.ts";
-import { followSameOrigin } from "../http/client/requester.ts";
+import { followSameOrigin } from "../http/client/redirects.ts";
 import { type Converted, type ConvertOptions, convert, convertText } from "./convert.ts";
 import { checkDocument, isUrl, type Json, MAX_DOCUMENT_BYTES, shownSource } from "./document.ts";
 

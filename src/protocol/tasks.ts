@@ -2,6 +2,7 @@
 // finished. In the revision before the newest, a tool states its task support in the field `execution`, which
 // protocol/model keeps for session-style callers. What such a caller says about a task is in `context.task`.
 
+import { copyContext } from "../core/cancel.ts";
 import type { Caller, Context } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { McpError } from "./errors.ts";
@@ -24,13 +25,14 @@ export function hasTasks(capabilities: unknown): boolean {
 
 /** A copy of the context whose caller has declared the extension. */
 export function withTasksExtension(context: Context): Context {
-  const { capabilities } = context.caller;
+  return copyContext(context, { caller: declaringTasks(context.caller) });
+}
+
+/** A copy of the caller that has declared the extension. */
+export function declaringTasks(caller: Caller): Caller {
+  const { capabilities } = caller;
   const extensions = isObject(capabilities["extensions"]) ? capabilities["extensions"] : {};
-  const caller: Caller = {
-    ...context.caller,
-    capabilities: { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } },
-  };
-  return { ...context, caller };
+  return { ...caller, capabilities: { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } } };
 }
 
 /** The error for a caller that needs the extension and has not declared it. */

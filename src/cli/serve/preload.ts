@@ -66,7 +66,7 @@ export async function loadForGateway(language?: string): Promise<void> {
     import("../../http/client/network-guard.ts"),
     import("../../http/client/node-requester.ts"),
     import("../../http/client/proxy.ts"),
-    import("../../http/client/requester.ts"),
+    import("../../http/client/fetch-requester.ts"),
     import("../../process/descriptors.ts"),
     import("../../server/schema.ts"),
     import("../../transport/child-process.ts"),

@@ -2,7 +2,7 @@
 // reviewed before it is sent. A URL is shown with its host, and opened only if the user agrees. All text from the
 // server is sanitized. Ctrl-C at a question cancels the whole call; Ctrl-D dismisses the question.
 
-import type { FormHandler, UrlHandler } from "../../client/contexts.ts";
+import type { FormHandler, UrlHandler } from "../../client/client-requests.ts";
 import type { ElicitResult, ElicitValue } from "../../protocol/model/index.ts";
 import { paint } from "./output.ts";
 import { fieldHint, formatValue, parseField, parseFields, type Field } from "./form-fields.ts";

@@ -13,7 +13,9 @@ const EMPTY_ROUND_PAUSE_MS = 100;
 
 /** Runs a request and provides the input that it requires. */
 export async function callWithInput(handler: Handler, request: Request, context: Context): Promise<Result> {
-  return answerInputRequired(await handler(request, context), handler, request, context);
+  const first = await handler(request, context);
+  if (first.resultType !== "input_required") return first;
+  return answerInputRequired(first, handler, request, context);
 }
 
 /** Continues from a first result; returns it unchanged if it is not `input_required`. */

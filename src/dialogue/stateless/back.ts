@@ -5,7 +5,7 @@
 
 import { ignoreRejection } from "../../core/async.ts";
 import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
-import type { Context, Handler, Params, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Handler, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
@@ -31,6 +31,10 @@ export abstract class StatelessBack {
   /** Whether the server has confirmed the revision. If so, a later error that rejects it is not the caller's fault. */
   isConfirmed = false;
   protected readonly options: StatelessBackOptions;
+  /** The caller of the last request, most often that of the next one too, and what it says of itself. */
+  #caller: Caller | undefined;
+  #info: Json | undefined;
+  #capabilities: Json | undefined;
 
   constructor(options: StatelessBackOptions) {
     this.options = options;
@@ -69,12 +73,17 @@ export abstract class StatelessBack {
 
   /** Adds the `_meta` that every stateless request has. The id of a request becomes the token of its progress. */
   protected withEnvelope(params: Params, { caller, logLevel }: Context, id?: number): Params {
-    const { lower, name } = this.revision;
+    if (caller !== this.#caller) {
+      const { lower } = this.revision;
+      this.#caller = caller;
+      this.#info = lower.implementation(caller.info ?? this.options.info);
+      this.#capabilities = lower.clientCapabilities(caller.capabilities);
+    }
     const meta: { [key: string]: unknown } = { ...params._meta };
     if (id !== undefined && meta["progressToken"] !== undefined) meta["progressToken"] = id;
-    meta[META.revision] = name;
-    meta[META.clientInfo] = lower.implementation(caller.info ?? this.options.info);
-    meta[META.clientCapabilities] = lower.clientCapabilities(caller.capabilities);
+    meta[META.revision] = this.revision.name;
+    meta[META.clientInfo] = this.#info;
+    meta[META.clientCapabilities] = this.#capabilities;
     meta[META.logLevel] = logLevel;
     return { ...params, _meta: meta };
   }

@@ -22,7 +22,9 @@ import { type StatelessBackOptions, UnaryBack } from "../../dialogue/stateless/b
 import type { Transport } from "../../transport/transport.ts";
 import { HttpConnection, type HttpTarget } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
-import { learning, resubscribing, retrying } from "./retry.ts";
+import { learning } from "./learned-tools.ts";
+import { resubscribing } from "./resubscribe.ts";
+import { retrying } from "./retry.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { sharingListens } from "./shared-listens.ts";
 import { StatelessHttp } from "./stateless.ts";
@@ -119,7 +121,10 @@ class ConnectAttempt {
         : await this.#openSession(new SESSION_TRANSPORTS[style](http, tools));
     tools.readsHeaders = style === "stateless";
     const retried = retrying(learning(connection.handler, tools, connection.revision, warn), tools);
-    const handler: Handler = style === "stateless" ? sharingListens(resubscribing(retried)) : retried;
+    const listens = sharingListens(resubscribing(retried));
+    const stateless: Handler = (request, context) =>
+      request.method === "subscriptions/listen" ? listens(request, context) : retried(request, context);
+    const handler = style === "stateless" ? stateless : retried;
     return {
       handler,
       close: async (budgetMs) => {

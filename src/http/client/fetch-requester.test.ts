@@ -6,9 +6,9 @@ import type { RequestListener } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import { readText, closeAll, failure, get, listen, post } from "../../../test/support/http/local-servers.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { fetchRequester } from "./requester.ts";
-import type { Fetch } from "./requester.ts";
-import { followSameOrigin } from "./requester.ts";
+import { fetchRequester } from "./fetch-requester.ts";
+import type { Fetch } from "./fetch-requester.ts";
+import { followSameOrigin } from "./redirects.ts";
 
 afterEach(closeAll);
 

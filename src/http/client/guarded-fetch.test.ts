@@ -5,7 +5,7 @@ import type { RequestListener } from "node:http";
 import * as oauth from "oauth4webapi";
 import { afterEach, describe, expect, it } from "vitest";
 import { closeAll, failure, listen } from "../../../test/support/http/local-servers.ts";
-import { fetchRequester } from "./requester.ts";
+import { fetchRequester } from "./fetch-requester.ts";
 import { guardedFetch, type AllLookup } from "./network-guard.ts";
 
 afterEach(closeAll);

@@ -2,6 +2,7 @@
 // authorizer, which decides whether the request is repeated. Used by all styles, which read the responses themselves.
 
 import { Semaphore, within } from "../../core/async.ts";
+import { type Cancellation, signalOf } from "../../core/cancel.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { hiderOf, withWords } from "../../core/secrets.ts";
@@ -9,6 +10,7 @@ import { defined, errorMessage, isObject, type Optional } from "../../core/value
 import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, type Message, plainId } from "../../jsonrpc/message.ts";
 import type { SendOptions } from "../../transport/transport.ts";
+import { followRedirect, isRedirect } from "./redirects.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
 export interface HttpTarget {
@@ -26,7 +28,7 @@ export interface HttpTarget {
 export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   /** Another URL of the same server, to use instead of that of the connection. */
   readonly url?: URL;
-  readonly signal: AbortSignal;
+  readonly signal: Cancellation;
   /** Its `headers` are those of the caller, and may be secret. Its `onWait` is called while the authorizer works. */
   readonly options?: PostOptions | undefined;
   /** The id of the request in the body. A 403 with a JSON-RPC error for this id is the answer to it. */
@@ -73,36 +75,56 @@ export class HttpConnection {
 
   /**
    * Resolves with the response, unless its status is 401 or 403. Rejects on these, except for a 403 that answers the
-   * request, and if no response arrives.
+   * request, and if no response arrives. Redirects are followed within the server.
    */
   async send(call: HttpCall): Promise<HttpResponse> {
-    const { method, url = this.url, body, signal, options } = call;
-    const added = options?.headers;
     const { auth, requester } = this.#target;
+    const { method, url = this.url, body, signal, options } = call;
+    if (auth !== undefined) return this.#sendAuthorized(auth, call, url);
+    const headers = { ...this.#headers, ...options?.headers, ...call.headers };
+    const request: ClientHttpRequest = { method, url, headers, body, signal };
+    let response = await requester(request);
+    if (response.status < 300) return response;
+    if (isRedirect(response)) response = await followRedirect(requester, request, response);
+    if (response.status < 400) return response;
+    const safe = this.#redact(response, { ...this.#headers, ...options?.headers }, url);
+    return isDenial(response) ? readDenial(url, safe, call.id, false, undefined) : safe;
+  }
+
+  /** Sends a request again for as long as the authorizer gets other credentials. */
+  async #sendAuthorized(auth: Authorizer, call: HttpCall, url: URL): Promise<HttpResponse> {
+    const { method, body, options } = call;
+    const signal = signalOf(call.signal);
+    const { requester } = this.#target;
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
-      const sent = auth === undefined ? {} : await whileWaiting(options, auth.authorize(outgoing));
-      const headers = { ...this.#headers, ...added, ...call.headers, ...sent };
-      const response = await requester({ method, url, headers, body, signal });
-      const { status } = response;
-      const safe = (): HttpResponse =>
-        redact(response, findSecrets({ ...this.#headers, ...added, ...sent }, url, this.#target.hidesPath));
-      if (status !== 401 && status !== 403) {
-        auth?.answered?.(outgoing, response.headers);
-        return status < 400 ? response : safe();
+      const sent = await whileWaiting(options, auth.authorize(outgoing));
+      const headers = { ...this.#headers, ...options?.headers, ...call.headers, ...sent };
+      const request: ClientHttpRequest = { method, url, headers, body, signal: call.signal };
+      let response = await requester(request);
+      if (isRedirect(response)) response = await followRedirect(requester, request, response);
+      const safe = (): HttpResponse => this.#redact(response, { ...this.#headers, ...options?.headers, ...sent }, url);
+      if (!isDenial(response)) {
+        auth.answered?.(outgoing, response.headers);
+        return response.status < 400 ? response : safe();
       }
-      const challenge = { ...outgoing, status, headers: response.headers, sent, attempt } as const;
-      const canRetry = attempt < MAX_ATTEMPTS && auth !== undefined && call.skipSignIn !== true;
+      const { status } = response;
+      const challenge = { ...outgoing, status, headers: response.headers, sent, attempt };
       let refusal: Error | undefined;
       const shouldRetry =
-        canRetry &&
+        attempt < MAX_ATTEMPTS &&
+        call.skipSignIn !== true &&
         (await whileWaiting(options, auth.refused(challenge)).catch((error: unknown) => {
           refusal = error as Error;
           return false;
         }));
-      if (!shouldRetry) return await readDenial(url, safe(), call.id, auth !== undefined, refusal);
+      if (!shouldRetry) return readDenial(url, safe(), call.id, true, refusal);
       response.discard();
     }
+  }
+
+  #redact(response: HttpResponse, headers: Readonly<Record<string, string>>, url: URL): HttpResponse {
+    return redact(response, findSecrets(headers, url, this.#target.hidesPath));
   }
 
   /** Runs `send`, which sends the answer to a request of the server, when fewer than MAX_ANSWERS are being sent. */
@@ -119,6 +141,10 @@ export class HttpConnection {
   canAnswer(): Promise<void> {
     return this.sendAnswer(async () => undefined);
   }
+}
+
+function isDenial(response: HttpResponse): response is HttpResponse & { readonly status: 401 | 403 } {
+  return response.status === 401 || response.status === 403;
 }
 
 async function whileWaiting<T>(options: PostOptions | undefined, work: Promise<T>): Promise<T> {

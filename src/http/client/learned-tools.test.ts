@@ -5,7 +5,7 @@ import type { Context, Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ToolFacts } from "../../tools/facts.ts";
-import { learning } from "./retry.ts";
+import { learning } from "./learned-tools.ts";
 
 const context = { signal: new AbortController().signal } as unknown as Context;
 

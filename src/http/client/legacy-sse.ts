@@ -7,7 +7,8 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, plainId, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
-import { decodeUtf8, type ServerSentEvent } from "./sse-reader.ts";
+import { decodeUtf8 } from "./growable-buffer.ts";
+import type { ServerSentEvent } from "./sse-reader.ts";
 import { type HttpSession, HttpTransport } from "./http-transport.ts";
 import {
   answerableId,

@@ -10,7 +10,8 @@ import { forwardAbort } from "../../core/async.ts";
 import { meansLoopback, withoutBrackets } from "../../core/hosts.ts";
 import { defined } from "../../core/values.ts";
 import { nodeRequester } from "./node-requester.ts";
-import { hostOf, type HttpResponse, type ClientHttpRequest, type Requester } from "./requester.ts";
+import type { HttpResponse, ClientHttpRequest, Requester } from "./requester.ts";
+import { hostOf } from "./requester-errors.ts";
 
 export interface NetworkGuardOptions {
   /** The URL of the server, given by the user. */

@@ -10,7 +10,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import { cert, key } from "../../../test/support/http/tls-certificate.ts";
 import { closeAll, closeLater, listen } from "../../../test/support/http/local-servers.ts";
-import { ChunkReclaimer } from "./node-requester.ts";
+import { ChunkReclaimer } from "./node-response.ts";
 
 afterEach(closeAll);
 

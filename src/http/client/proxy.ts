@@ -9,7 +9,7 @@ import { isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { ConnectionError } from "../../core/errors.ts";
 import { meansLoopback, withoutBrackets } from "../../core/hosts.ts";
-import { hostOf } from "./requester.ts";
+import { hostOf } from "./requester-errors.ts";
 
 export interface Proxy {
   readonly url: URL;

@@ -1,7 +1,8 @@
 // Redirects that are followed, and those that are not; without a network.
 
 import { describe, expect, it } from "vitest";
-import { followSameOrigin, type HttpResponse, type ClientHttpRequest, type Requester } from "./requester.ts";
+import { followSameOrigin } from "./redirects.ts";
+import type { HttpResponse, ClientHttpRequest, Requester } from "./requester.ts";
 
 const BASE = "https://server.test:8443";
 

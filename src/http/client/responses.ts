@@ -7,7 +7,8 @@ import { isObject } from "../../core/values.ts";
 import { decode, tooLong, type Decoded, type Limits } from "../../jsonrpc/codec.ts";
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
 import { type ErrorBody, type Id, isRequest, type Message, plainId } from "../../jsonrpc/message.ts";
-import { decodeBody, readSse, type ServerSentEvent } from "./sse-reader.ts";
+import { decodeBody } from "./growable-buffer.ts";
+import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 

@@ -25,7 +25,7 @@ const MAX_URIS = 500;
 const LINGER_MS = 1_000;
 const MAX_LINGERING = 32;
 
-/** Combines listens that are only for resources. `handler` opens a listen at the server. */
+/** Combines listens that are only for resources. `handler` opens a listen at the server. For no other request. */
 export function sharingListens(handler: Handler): Handler {
   const callers = new Map<string, CallerListens>();
   return (request, context) => {
@@ -37,8 +37,8 @@ export function sharingListens(handler: Handler): Handler {
   };
 }
 
-function canBeCombined({ method, params }: Request): boolean {
-  const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
+function canBeCombined({ params }: Request): boolean {
+  const filter = params["notifications"];
   const count = namesIn(filter, "resourceSubscriptions").length;
   return count > 0 && count < MAX_URIS && isObject(filter) && Object.keys(filter).length === 1;
 }

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { answer, scriptedRequester } from "../../../test/support/http/scripted-requester.ts";
 import type { Context, Notification, Result } from "../../core/handler.ts";
+import { onCancellation } from "../../core/cancel.ts";
 import { UnaryCalls } from "../../dialogue/calls/unary.ts";
 import { UnaryBack } from "../../dialogue/stateless/back.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
@@ -36,7 +37,7 @@ function startCall(timeouts: { idleMs?: number; totalMs?: number } = {}) {
     wake();
   };
   const server = scriptedRequester(({ signal }: ClientHttpRequest) => {
-    signal?.addEventListener("abort", end);
+    onCancellation(signal, end);
     return { ...answer(200, "", { "content-type": "text/event-stream" }), body: body(), discard: end };
   });
   const http = new HttpConnection({ url: new URL("http://server.test/mcp"), requester: server });

@@ -43,7 +43,7 @@ export class StatelessHttp implements UnaryTransport {
       method: "POST",
       headers: { ...statelessHeaders(message), ...this.#tools.headersFor(message) },
       body: http.encode(message),
-      signal: call.stop.signal,
+      signal: call.stop,
       options: call,
       id: answerableId(message),
     });

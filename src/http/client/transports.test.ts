@@ -12,6 +12,7 @@ import { messageOf } from "../../../test/support/dialogue/seen-inbound.ts";
 import type { Transport } from "../../transport/transport.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
+import { onCancellation } from "../../core/cancel.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { ToolFacts } from "../../tools/facts.ts";
 
@@ -27,7 +28,7 @@ afterEach(() => void vi.useRealTimers());
 /** Never answered, but aborted by its signal. */
 function silence({ signal }: ClientHttpRequest): Promise<HttpResponse> {
   return new Promise((_resolve, reject) => {
-    signal?.addEventListener("abort", () => reject(signal.reason as Error));
+    onCancellation(signal, () => reject(signal?.reason as Error));
   });
 }
 
@@ -43,7 +44,7 @@ class Stream {
       this.isEnded = true;
       this.#wake();
     };
-    signal?.addEventListener("abort", end);
+    onCancellation(signal, end);
     const body = this.#bytes();
     this.answer = { ...answer(200, "", { "content-type": "text/event-stream" }), body, discard: end };
   }

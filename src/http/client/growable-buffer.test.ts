@@ -1,7 +1,7 @@
 // The growable buffer.
 
 import { describe, expect, it } from "vitest";
-import { decodeUtf8, GrowableBuffer, decodeBody } from "./sse-reader.ts";
+import { decodeUtf8, GrowableBuffer, decodeBody } from "./growable-buffer.ts";
 
 describe("a growable buffer", () => {
   it("contains what was appended, whatever its size", () => {

@@ -6,7 +6,7 @@ import type { Params, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";
-import { ClientRequests, userRejected, type ClientRequestHandlers } from "./contexts.ts";
+import { ClientRequests, userRejected, type ClientRequestHandlers } from "./client-requests.ts";
 import { connect } from "./connect.ts";
 
 const { signal } = new AbortController();
