@@ -53,7 +53,7 @@ const FILES = {
   middleware: { "chain/middleware/index": true },
   document: { "config/document": true },
   config: { "config/gateway": true, "config/load": true },
-  program: { "cli/main": false },
+  terminal: { "cli/program": false },
   commands: { "cli/define": true, "cli/target/target": true },
   serving: { "cli/commands/serve": false, "cli/serve/gateway": false },
 };
@@ -63,7 +63,7 @@ function fileOf(module, file) {
   if (file === "chain" && !isIn("chain")) return "main";
   if (file.startsWith("http") && !isIn("http")) return "serve";
   if (file === "config" && !isIn("config")) return "shared";
-  if (["program", "commands", "serving"].includes(file) && !isIn("cli")) return isIn("config") ? "config" : "shared";
+  if (["terminal", "commands", "serving"].includes(file) && !isIn("cli")) return isIn("config") ? "config" : "shared";
   return file;
 }
 
