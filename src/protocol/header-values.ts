@@ -21,7 +21,7 @@ export function encodeHeaderValue(text: string): string {
 /** Undefined if the value is malformed. */
 export function decodeHeaderValue(value: string): string | undefined {
   if (!PLAIN.test(value)) return undefined;
-  if (!isEncoded(value)) return value;
+  if (!value.startsWith(PREFIX) || !isEncoded(value)) return value;
   // In "=?base64?=", the prefix and the suffix overlap.
   if (value.length < PREFIX.length + SUFFIX.length) return undefined;
   const inner = value.slice(PREFIX.length, -SUFFIX.length);

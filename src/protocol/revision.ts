@@ -203,12 +203,22 @@ function codec(path: readonly DirectedStep[]): Codec {
   };
   const errors = steps.flatMap((step) => step.error ?? []);
   return {
-    request: (method, params) => change(requests, params, method),
-    result: (method, result) => change(results, result, method),
+    // These two are on the path of every call, so they are loops of their own.
+    request: (method, params) => {
+      let current = params;
+      for (const step of requests.byMethod.get(method) ?? requests.others) current = step(current, method);
+      return current;
+    },
+    result: (method, result) => {
+      let current = result;
+      for (const step of results.byMethod.get(method) ?? results.others) current = step(current, method);
+      return current;
+    },
     notification: (notification) => {
       const { method, params } = notification;
       if (removedNotifications.has(method)) return undefined;
-      const after = change(notifications, params, method);
+      let after = params;
+      for (const step of notifications.byMethod.get(method) ?? notifications.others) after = step(after, method);
       if (after === params) return after === undefined && changed.has(method) ? undefined : notification;
       return after === undefined ? undefined : { ...notification, params: after };
     },
@@ -236,10 +246,4 @@ function changesOf<T>(
     });
   const methods = new Set(steps.flatMap(({ named }) => Object.keys(named ?? {})));
   return { byMethod: new Map([...methods].map((method) => [method, changesFor(method)])), others: changesFor() };
-}
-
-function change<T>({ byMethod, others }: Changes<T>, value: T, method: string): T {
-  let current = value;
-  for (const step of byMethod.get(method) ?? others) current = step(current, method);
-  return current;
 }

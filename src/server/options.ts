@@ -2,7 +2,7 @@
 // passed, since code without type checks would otherwise only notice them in a call.
 
 import { scopesProblem } from "../protocol/scopes.ts";
-import type { Caller, Session } from "../core/handler.ts";
+import type { Caller, Meta, Session } from "../core/handler.ts";
 import { printProblem } from "../core/listeners.ts";
 import { fieldsOf, isObject, type Optional } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
@@ -135,6 +135,29 @@ export interface TaskOptions {
 
 /** Whether a caller may see and use something. Stateless callers have no session. */
 export type Visible = (caller: Caller, session: Session | undefined) => boolean;
+
+/** Options of tools, prompts, resources and templates. */
+export interface RegistrationOptions {
+  /** Icons for user interfaces. */
+  readonly icons?: readonly Icon[] | undefined;
+  /**
+   * The scopes that a client over HTTP needs; see `bearer`. All clients see the entry in the list. The error for a
+   * missing scope names it.
+   *
+   * @example
+   * scopes: ["notes:write"]
+   */
+  readonly scopes?: readonly string[] | undefined;
+  /**
+   * Whether a caller sees the entry in the list and can use it; for others it does not exist. Default: everybody does.
+   *
+   * @example
+   * visible: ({ scopes }) => scopes?.includes("admin") === true
+   */
+  readonly visible?: Visible | undefined;
+  /** Extra data for clients, sent as it is. */
+  readonly _meta?: Meta | undefined;
+}
 
 const CREATE = "createServer()";
 

@@ -9,17 +9,11 @@ import { checkOptions, type OptionNames, optionNames } from "../core/options.ts"
 import { blockProblem } from "../tools/content.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { AnswerOf, RequestOf } from "../protocol/methods.ts";
-import type {
-  Icon,
-  JsonSchema,
-  ListPromptsResult,
-  Prompt as ListedPrompt,
-  PromptMessage,
-} from "../protocol/model/index.ts";
+import type { JsonSchema, ListPromptsResult, Prompt as ListedPrompt, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired } from "./input-required.ts";
 import { InvalidResult } from "./handler-errors.ts";
-import { alreadyRegistered, checkName, checkRegistration, type Visible } from "./options.ts";
+import { alreadyRegistered, checkName, checkRegistration, type RegistrationOptions } from "./options.ts";
 import { type Registered, Registrations } from "./registrations.ts";
 import type { ResultBuilder } from "./result-builder.ts";
 import { isStandardSchema, objectSchemaOf, type SchemaCheck, vendorOf } from "../tools/schema-kind.ts";
@@ -85,30 +79,11 @@ export interface SchemaPromptOptions<Input extends PromptSchema = PromptSchema> 
 }
 
 /** What all prompts have. */
-export interface CommonPromptOptions {
+export interface CommonPromptOptions extends RegistrationOptions {
   /** The name to show to people. */
   readonly title?: string | undefined;
   /** For people who choose a prompt. Also the description of the result, unless the handler returns one. */
   readonly description?: string | undefined;
-  /** Icons for user interfaces. */
-  readonly icons?: readonly Icon[] | undefined;
-  /**
-   * The scopes that a client over HTTP needs; see `bearer`. All clients see the prompt in the list. The error for a
-   * missing scope names it.
-   *
-   * @example
-   * scopes: ["notes:write"]
-   */
-  readonly scopes?: readonly string[] | undefined;
-  /**
-   * Whether a caller sees the prompt in the list and can use it; for others it does not exist. Default: everybody does.
-   *
-   * @example
-   * visible: ({ scopes }) => scopes?.includes("admin") === true
-   */
-  readonly visible?: Visible | undefined;
-  /** Extra data for clients, sent as it is. */
-  readonly _meta?: Meta | undefined;
 }
 
 const OPTION_NAMES: OptionNames<PromptOptions & SchemaPromptOptions> = optionNames(

@@ -12,7 +12,6 @@ import { McpError } from "../protocol/errors.ts";
 import type { AnswerOf, RequestOf } from "../protocol/methods.ts";
 import type {
   Annotations,
-  Icon,
   ListResourcesResult,
   ListResourceTemplatesResult,
   Resource,
@@ -23,7 +22,13 @@ import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired } from "./input-required.ts";
 import { InvalidResult } from "./handler-errors.ts";
-import { alreadyRegistered, type CacheHint, checkCacheHint, checkRegistration, type Visible } from "./options.ts";
+import {
+  alreadyRegistered,
+  type CacheHint,
+  checkCacheHint,
+  checkRegistration,
+  type RegistrationOptions,
+} from "./options.ts";
 import type { Completer, Completers } from "./prompts.ts";
 import { type ListEntry, type Registered, Registrations } from "./registrations.ts";
 import type { ResultBuilder } from "./result-builder.ts";
@@ -31,7 +36,7 @@ import type { ResourceReturn } from "./returned-types.ts";
 import type { Simplify } from "./schema.ts";
 
 /** Options that resources and templates share. */
-export interface CommonResourceOptions {
+export interface CommonResourceOptions extends RegistrationOptions {
   /** The name that programs use. Default: the URI. */
   readonly name?: string | undefined;
   /** The name to show to people, if it differs from `name`. */
@@ -40,12 +45,8 @@ export interface CommonResourceOptions {
   readonly description?: string | undefined;
   /** The media type, such as "text/markdown". Also sent with each read. */
   readonly mimeType?: string | undefined;
-  /** Icons for user interfaces. */
-  readonly icons?: readonly Icon[] | undefined;
   /** Audience, priority and time of the last change. */
   readonly annotations?: Annotations | undefined;
-  /** Extra data for clients, sent as it is. */
-  readonly _meta?: Meta | undefined;
   /**
    * How long clients may cache what they read. Default: the server's own hint.
    *
@@ -53,21 +54,6 @@ export interface CommonResourceOptions {
    * cache: { ttlMs: 60_000, cacheScope: "public" }
    */
   readonly cache?: CacheHint | undefined;
-  /**
-   * The scopes that a client over HTTP needs; see `bearer`. All clients see the entry in the list. The error for a
-   * missing scope names it.
-   *
-   * @example
-   * scopes: ["notes:write"]
-   */
-  readonly scopes?: readonly string[] | undefined;
-  /**
-   * Whether a caller sees the entry in the list and can use it; for others it does not exist. Default: everybody does.
-   *
-   * @example
-   * visible: ({ scopes }) => scopes?.includes("admin") === true
-   */
-  readonly visible?: Visible | undefined;
 }
 
 /** Options of `server.resource()`. */

@@ -115,9 +115,9 @@ export function createSchemaCheck(schema: Schema, owner = "The schema"): SchemaC
   const { "~standard": standard } = schema;
   return (value) => {
     const result = standard.validate(value);
-    return result instanceof Promise
-      ? result.then((settled) => toCheckResult(settled, owner))
-      : toCheckResult(result, owner);
+    if (result instanceof Promise) return result.then((settled) => toCheckResult(settled, owner));
+    // A schema that is written by hand may return anything, which `toCheckResult` refuses.
+    return isObject(result) && "value" in result && !result.issues ? result : toCheckResult(result, owner);
   };
 }
 

@@ -3,14 +3,13 @@
 // protocol error.
 
 import { demandScopes } from "../protocol/scopes.ts";
-import type { Context, Meta, Request } from "../core/handler.ts";
+import type { Context, Request } from "../core/handler.ts";
 import { kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, type HeaderParam, headerParams } from "../tools/header-params.ts";
 import type {
   CallToolResult,
-  Icon,
   JsonSchema,
   ListToolsResult,
   Tool as ListedTool,
@@ -27,7 +26,7 @@ import {
   checkRegistration,
   readTaskOptions,
   type TaskOptions,
-  type Visible,
+  type RegistrationOptions,
 } from "./options.ts";
 import { type Registered, Registrations } from "./registrations.ts";
 import type { ResultBuilder } from "./result-builder.ts";
@@ -47,7 +46,7 @@ import type { Tasks } from "./tasks.ts";
 import { errorResult, toolResult } from "./tool-result.ts";
 
 /** Options of `server.tool()`. */
-export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {
+export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> extends RegistrationOptions {
   /** The name to show to people. Models use the tool's name. */
   readonly title?: string | undefined;
   /** For the model: what the tool does and when to call it. */
@@ -78,23 +77,6 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * annotations: { readOnlyHint: true, openWorldHint: false }
    */
   readonly annotations?: ToolAnnotations | undefined;
-  /** Icons for user interfaces. */
-  readonly icons?: readonly Icon[] | undefined;
-  /**
-   * The scopes that a client over HTTP needs; see `bearer`. All clients see the tool in the list. The error for a
-   * missing scope names it.
-   *
-   * @example
-   * scopes: ["notes:write"]
-   */
-  readonly scopes?: readonly string[] | undefined;
-  /**
-   * Whether a caller sees the tool in the list and can use it; for others it does not exist. Default: everybody does.
-   *
-   * @example
-   * visible: ({ scopes }) => scopes?.includes("admin") === true
-   */
-  readonly visible?: Visible | undefined;
   /**
    * Whether a call can run as a task: the client gets a task and fetches the result later. Default: "forbidden".
    *
@@ -104,8 +86,6 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * task: { support: "optional", when: "when-detached", ttlMs: 600_000 }
    */
   readonly task?: TaskSupport | TaskOptions | undefined;
-  /** Extra data for clients, sent as it is. */
-  readonly _meta?: Meta | undefined;
 }
 
 const OPTION_NAMES: OptionNames<ToolOptions> = optionNames(

@@ -21,6 +21,7 @@ export type { InputRequired } from "./input-required.ts";
 export type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
 export type {
   CacheHint,
+  RegistrationOptions,
   ServerInfo,
   ServerOptions,
   TaskLimits,
