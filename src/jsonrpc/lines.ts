@@ -3,6 +3,7 @@
 // the id is kept.
 
 import { Buffer, isUtf8 } from "node:buffer";
+import { NEWLINE, RETURN } from "./characters.ts";
 import { readHead, parseError, tooLong } from "./codec.ts";
 import type { ErrorMessage } from "./message.ts";
 import { SkippedMessage } from "./skipped-message.ts";
@@ -19,8 +20,6 @@ export interface LineReaderOptions {
   onFault(fault: ErrorMessage, answerable: boolean): void;
 }
 
-const NEWLINE = 10;
-const RETURN = 13;
 const MIN_BUFFER_BYTES = 4 * 1024;
 /** A line that is longer may turn out to be too long. */
 const LONG_BYTES = 1024 * 1024;

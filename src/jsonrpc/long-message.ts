@@ -3,6 +3,7 @@
 // the string. A message is nearly always long because of a few strings, so these are cut out and decoded separately.
 // The short rest is decoded like any other message. If that fails, the whole message is decoded as one string.
 
+import { BACKSLASH, COLON, NEWLINE, QUOTE, RETURN, SPACE, TAB } from "./characters.ts";
 import { decode, type Decoded, type Limits, parseError } from "./codec.ts";
 import { ExactId } from "./message.ts";
 
@@ -12,13 +13,6 @@ const LONG_STRING_BYTES = 64 * 1024;
 /** How many strings are examined. A message with more strings is long because of their number. */
 const MAX_STRINGS = 4096;
 
-const TAB = 9;
-const NEWLINE = 10;
-const RETURN = 13;
-const SPACE = 32;
-const QUOTE = 34;
-const COLON = 58;
-const BACKSLASH = 92;
 /** The length of an escape such as `\u0041`, the longest kind. */
 const ESCAPE_BYTES = 6;
 

@@ -3,6 +3,8 @@
 // each character a bounded number of times, and allocates little. It takes as long as JSON.parse, so two quick looks tell
 // whether a message can do without: most can.
 
+import { BACKSLASH, BRACE, CLOSE, COLON, COMMA, MINUS, QUOTE } from "./characters.ts";
+
 const STREAM = "io.modelcontextprotocol/subscriptionId";
 const EXACT_PATHS: readonly (readonly string[])[] = [
   ["id"],
@@ -86,14 +88,6 @@ function isPlainId(text: string, id: number): boolean {
   // Of two ids the last counts, and may be written differently.
   return !text.includes('"id"', HEAD.length + field.length);
 }
-
-const QUOTE = 34;
-const COMMA = 44;
-const MINUS = 45;
-const COLON = 58;
-const BACKSLASH = 92;
-const CLOSE = 125;
-const BRACE = 123; // with bit 32 set, `[` and `{` both have this code, and `]` and `}` both have this code plus 2
 
 /** The name of the last key at each depth, from 1 on. Scans are synchronous, so they can share it. */
 const keys: (string | undefined)[] = [];

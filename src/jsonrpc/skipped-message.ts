@@ -2,22 +2,13 @@
 // the message belongs to can fail with the reason, and nothing of the message is kept but its id.
 
 import { Buffer } from "node:buffer";
+import { BACKSLASH, BRACE, CLOSE, COLON, COMMA, NEWLINE, QUOTE, RETURN, SPACE, TAB } from "./characters.ts";
 import { readToken } from "./codec.ts";
 import { type Id, plainId } from "./message.ts";
 
 /** A longer id is not read. */
 const MAX_TOKEN_BYTES = 1024;
 
-const TAB = 9;
-const NEWLINE = 10;
-const RETURN = 13;
-const SPACE = 32;
-const QUOTE = 34;
-const COMMA = 44;
-const COLON = 58;
-const BACKSLASH = 92;
-const OPEN = 123;
-const CLOSE = 125;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 export class SkippedMessage {
@@ -73,15 +64,14 @@ export class SkippedMessage {
   #take(byte: number): void {
     if (byte === SPACE || byte === NEWLINE || byte === RETURN || byte === TAB) return;
     if (this.#depth === 0) {
-      if (byte === OPEN) this.#depth = 1;
+      if (byte === BRACE) this.#depth = 1;
       else if (!BYTE_ORDER_MARK.includes(byte)) this.#isOver = true;
       return;
     }
     if (byte === QUOTE) this.#isInString = true;
-    // `[` and `{` differ in one bit, and so do `]` and `}`.
-    else if ((byte | SPACE) === OPEN) this.#depth += 1;
+    else if ((byte | SPACE) === BRACE) this.#depth += 1;
     else if ((byte | SPACE) === CLOSE) this.#depth -= 1;
-    if (this.#depth > 1 || (byte | SPACE) === OPEN) return;
+    if (this.#depth > 1 || (byte | SPACE) === BRACE) return;
     if ((byte | SPACE) === CLOSE) {
       // The end of the message, or of a value in it.
       if (this.#depth === 0) this.#endValue();
