@@ -33,7 +33,6 @@ export interface Scan {
   readonly tooDeep: boolean;
   /** Objects and arrays, the message included. */
   readonly containers: number;
-  readonly batch: boolean;
   /** In the order of the text. Of tokens at the same path, only the last counts. */
   readonly tokens: readonly Token[] | undefined;
   /** Where the id is, for a message that cannot be parsed. `idEnd` is 0 if there is none, or if the text may cut it. */
@@ -146,7 +145,7 @@ export function scan(text: string, maxDepth: number, maxItems: number): Scan {
     } else if ((c | 32) === BRACE + 2) depth--;
     else if (c === COMMA && depth === outside) item++;
   }
-  return { tooDeep, containers, batch: outside === 1, tokens, idStart, idEnd, isResponse: hasOutcome && !hasMethod };
+  return { tooDeep, containers, tokens, idStart, idEnd, isResponse: hasOutcome && !hasMethod };
 }
 
 /** Returns the index of the closing bracket, or the length of the text; complemented (`~`) if the value is too deep. */

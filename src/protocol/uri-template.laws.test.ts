@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { UriTemplateExpander, UriTemplateMatcher } from "uri-template-matcher";
-import { parseTemplate } from "./uri-template.ts";
+import { parseTemplate, type UriTemplate } from "./uri-template.ts";
 import { runs } from "../../test/support/thoroughness.ts";
 
 // Values without separators, since ambiguous templates are not the subject here.
@@ -13,12 +13,16 @@ const word = fc
   .filter((text) => !/[.,/?#;&\p{Cs}]/u.test(text));
 const anything = fc.string({ unit: "binary", minLength: 1, maxLength: 12 }).filter((text) => !/\p{Cs}/u.test(text));
 
+/** The URI that another implementation makes of a template. */
+const expand = (template: UriTemplate, values: object): string =>
+  new UriTemplateExpander(template.text).expand(values as never);
+
 describe("properties", () => {
   it("match(expand(v)) = v: any string in an unnamed or a named variable", () => {
     fc.assert(
       fc.property(anything, anything, anything, (a, b, q) => {
         const template = parseTemplate("x://h/{a}/t/{b}{?q,r}");
-        expect(template.match(template.expand({ a, b, q }))).toEqual({ a, b, q });
+        expect(template.match(expand(template, { a, b, q }))).toEqual({ a, b, q });
       }),
     );
   });
@@ -36,7 +40,7 @@ describe("properties", () => {
           fc.pre(!/%/.test(single + list.join("")) || !["#", "+"].includes(operator));
           const template = parseTemplate(`x:y{${operator}v${explode ? "*" : ""}}`);
           const v = explode ? list : single;
-          expect(template.match(template.expand({ v }))).toEqual({ v });
+          expect(template.match(expand(template, { v }))).toEqual({ v });
         },
       ),
     );
@@ -47,7 +51,7 @@ describe("properties", () => {
       fc.property(fc.constantFrom(";", "?", "&"), fc.option(anything), fc.option(anything), (operator, a, b) => {
         const template = parseTemplate(`x:y{${operator}a,b}`);
         const given = Object.fromEntries(Object.entries({ a, b }).filter(([, value]) => value !== null));
-        expect(template.match(template.expand(given))).toEqual(given);
+        expect(template.match(expand(template, given))).toEqual(given);
       }),
     );
   });
@@ -59,7 +63,7 @@ describe("properties", () => {
       fc.property(template, uri, (text, candidate) => {
         const parsed = parseTemplate(text);
         const found = parsed.match(candidate);
-        if (found !== undefined) expect(parsed.match(parsed.expand(found))).toBeDefined();
+        if (found !== undefined) expect(parsed.match(expand(parsed, found))).toBeDefined();
       }),
       { numRuns: runs(2000) },
     );
@@ -79,7 +83,7 @@ describe("properties", () => {
 
 describe("compared with another implementation", () => {
   const templates = ["/u/{id}", "/u/{id}/p/{post}", "/f/{+path}", "/s{?q}", "/s{?q,lang}", "/t?k=1{&q}", "/n{.fmt}"];
-  it.each(templates)("expands and matches %s alike", (text) => {
+  it.each(templates)("matches %s alike", (text) => {
     const ours = parseTemplate(text);
     const other = new UriTemplateMatcher();
     other.add(text);
@@ -89,8 +93,7 @@ describe("compared with another implementation", () => {
     fc.assert(
       fc.property(fc.array(value, { minLength: ours.names.length, maxLength: ours.names.length }), (values) => {
         const given = Object.fromEntries(ours.names.map((name, index) => [name, values[index]!]));
-        const uri = ours.expand(given);
-        expect(new UriTemplateExpander(text).expand(given)).toBe(uri);
+        const uri = expand(ours, given);
         expect(ours.match(uri)).toEqual(other.match(uri)?.params);
       }),
     );

@@ -1,11 +1,7 @@
-// URI templates (RFC 6570, all four levels): parses a template, expands it with values, and matches a URI against it to
-// get the values back. URIs and templates may be hostile, so no part of a template is tried twice where it is known to
-// fail, and matching takes time linear in the length of the URI.
+// URI templates (RFC 6570, all four levels): parses a template, and matches a URI against it to get the values. URIs and
+// templates may be hostile, so no part of a template is tried twice where it is known to fail, and matching takes time
+// linear in the length of the URI.
 
-export type TemplateValue = string | number | boolean | null | undefined;
-export type TemplateInput = Readonly<
-  Record<string, TemplateValue | readonly TemplateValue[] | Readonly<Record<string, TemplateValue>>>
->;
 /** The values of the variables of a URI template, by name. */
 export type TemplateMatch = Record<string, string | string[]>;
 
@@ -13,7 +9,6 @@ export interface UriTemplate {
   readonly text: string;
   /** The names of the variables without duplicates, in order. */
   readonly names: readonly string[];
-  expand(values: TemplateInput): string;
   /**
    * Returns undefined if the URI does not match, or is longer than 65,536 characters. The RFC does not define matching. These are our rules:
    * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
@@ -51,10 +46,6 @@ class Template implements UriTemplate {
     this.names = [...new Set(variablesOf(parts).map(({ name }) => name))];
   }
 
-  expand(values: TemplateInput): string {
-    return this.#parts.map((part) => (isLiteral(part) ? part[0] : expand(part, values))).join("");
-  }
-
   match(uri: string): TemplateMatch | undefined {
     // Fast path: most URIs that do not match differ at the start.
     const [first] = this.#parts;
@@ -65,37 +56,9 @@ class Template implements UriTemplate {
   }
 }
 
-function expand({ operator, variables }: Expression, values: TemplateInput): string {
-  const pieces: string[] = [];
-  const withName = (name: string, text: string): string =>
-    !operator.named ? text : name + (text === "" ? operator.empty : "=" + text);
-  for (const { name, explode, prefix } of variables) {
-    const value = Object.hasOwn(values, name) ? values[name] : undefined;
-    if (value === undefined || value === null) continue;
-    const write = (plain: TemplateValue): string => encode(String(plain), operator.reserved);
-    if (typeof value !== "object") {
-      const plain = String(value);
-      pieces.push(withName(name, write(prefix === undefined ? plain : firstOf(plain, prefix))));
-    } else if (Array.isArray(value)) {
-      const items = (value as readonly TemplateValue[]).filter(isDefined).map(write);
-      if (explode) pieces.push(...items.map((item) => withName(name, item)));
-      else if (items.length > 0) pieces.push(withName(name, items.join(",")));
-    } else {
-      const pairs = Object.entries(value).filter(([, item]) => isDefined(item));
-      if (explode) pieces.push(...pairs.map(([key, item]) => `${write(key)}=${write(item)}`));
-      else if (pairs.length > 0) pieces.push(withName(name, pairs.map((pair) => pair.map(write).join(",")).join(",")));
-    }
-  }
-  return pieces.length === 0 ? "" : operator.first + pieces.join(operator.between);
-}
-
 /** Counts code points, so that no surrogate pair is split. */
 function firstOf(text: string, count: number): string {
   return Array.from(text).slice(0, count).join("");
-}
-
-function isDefined(value: TemplateValue): boolean {
-  return value !== undefined && value !== null;
 }
 
 type Found = readonly [variable: Variable, start: number, end: number];
@@ -260,8 +223,6 @@ interface Operator {
   readonly first: string;
   readonly between: string;
   readonly named: boolean;
-  /** Whether reserved characters stay unencoded. */
-  readonly reserved: boolean;
   /** The characters of a value in a URI, and those of one of several values. */
   readonly chars: RegExp;
   readonly itemChars: RegExp;
@@ -286,13 +247,13 @@ function isLiteral(part: Part | undefined): part is Literal {
 function operator(first: string, between: string, stops: string, more: Partial<Operator> = {}): Operator {
   const chars = new RegExp(`[^${stops}]*`, "y");
   const itemChars = new RegExp(`[^${stops}${between}]*`, "y");
-  return { first, between, chars, itemChars, named: false, reserved: false, empty: "", ...more };
+  return { first, between, chars, itemChars, named: false, empty: "", ...more };
 }
 
 const SIMPLE = operator("", ",", "/?#");
 const OPERATORS: Readonly<Record<string, Operator>> = {
-  "+": operator("", ",", "", { reserved: true }),
-  "#": operator("#", ",", "", { reserved: true }),
+  "+": operator("", ",", ""),
+  "#": operator("#", ",", ""),
   ".": operator(".", ".", "/?#"),
   "/": operator("/", "/", "/?#"),
   ";": operator(";", ";", ";/?#", { named: true }),
@@ -315,7 +276,7 @@ function parseTemplateParts(text: string): readonly Part[] {
     const open = text.indexOf("{", from);
     const literal = text.slice(from, open === -1 ? undefined : open);
     if (literal.includes("}")) throw invalidTemplate(text, `"}" without "{" at ${from + literal.indexOf("}")}`);
-    const encoded = encode(literal, true);
+    const encoded = encode(literal);
     if (literal !== "") parts.push(encoded === literal ? [literal] : [encoded, literal]);
     if (open === -1) break;
     const close = text.indexOf("}", open);
@@ -359,14 +320,9 @@ function invalidTemplate(text: string, problem: string): TypeError {
   return new TypeError(`Invalid URI template "${shown}": ${problem}`);
 }
 
-/** Percent-encodes a string. With `reserved`, reserved characters and existing escapes stay as they are. */
-function encode(text: string, reserved: boolean): string {
+/** Percent-encodes what a URI cannot have. Reserved characters and existing escapes stay as they are. */
+function encode(literal: string): string {
   // A lone surrogate cannot be encoded as UTF-8. It becomes U+FFFD, as in TextEncoder.
-  const whole = text.replace(/\p{Cs}/gu, "\ufffd");
-  if (!reserved) return encodeURIComponent(whole).replace(/[!'()*]/g, escape);
+  const whole = literal.replace(/\p{Cs}/gu, "\ufffd");
   return whole.replace(/%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+/g, encodeURIComponent);
-}
-
-function escape(char: string): string {
-  return "%" + char.charCodeAt(0).toString(16).toUpperCase();
 }
