@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ISOLATED } from "../vitest.config.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
+import { castsIn } from "./support/house/casts.ts";
 import {
   dangerFaults,
   headerFaults,
@@ -51,6 +52,10 @@ const EXCEPTIONS: readonly Exception[] = [
     why: "adds the methods of a server to its handler function; both sides are our own objects",
   },
 ];
+
+/** How many casts the folders of the engine may have, and how many of them `as unknown as`. Lower it, never raise it. */
+const MAX_CASTS = 245;
+const MAX_DOUBLE_CASTS = 17;
 
 /** The files that look for words in what is said to people, and who says it there. */
 const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
@@ -115,6 +120,12 @@ describe("the source tree", () => {
 
   it("has no file over the limit of lines", () => {
     expect(longerThan(MAX_LINES, MAX_TEST_LINES, SOURCES)).toEqual([]);
+  });
+
+  it("has few casts in the engine", () => {
+    const { all, double } = castsIn(SOURCES);
+    expect(all.length, all.join("\n")).toBeLessThanOrEqual(MAX_CASTS);
+    expect(double.length, double.join("\n")).toBeLessThanOrEqual(MAX_DOUBLE_CASTS);
   });
 
   it("begins every file with a comment", () => {
@@ -274,6 +285,20 @@ describe("the rules", () => {
       "src/a.test.ts has 6 lines; the limit is 5",
     ]);
     expect(longerThan(5, 6, files)).toEqual([]);
+  });
+
+  it("find casts, and casts of casts, but no constants and imports", () => {
+    const text = [
+      'import { a as b } from "./b.ts";',
+      'const c = ["as d"] as const; // as e',
+      "const f = g as string;",
+      "const h = i as unknown as\n  Promise<void>;",
+    ].join("\n");
+    const { all, double } = castsIn(
+      ["src/core/a.ts", "src/core/a.test.ts", "src/chain/a.ts"].map((path) => file(path, text)),
+    );
+    expect(all).toEqual(["src/core/a.ts: g as string", "src/core/a.ts: i as unknown as Promise<void>"]);
+    expect(double).toEqual(all.slice(1));
   });
 
   it("find a missing header comment, and one that is too long", () => {
