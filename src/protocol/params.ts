@@ -133,7 +133,9 @@ const NO_RULES: readonly Guard[] = [];
 
 /** Throws an `invalid_params` error that names the method and the field. */
 export function checkParams(method: string, params: Params): void {
-  let problem = params._meta === undefined ? undefined : metaProblem(params._meta);
+  const { _meta: meta } = params;
+  const isPlain = meta === undefined || (isObject(meta) && meta[META.progressToken] === undefined);
+  let problem = isPlain ? undefined : metaProblem(meta);
   for (const rule of RULES.get(method) ?? NO_RULES) {
     problem ??= typeof rule === "function" ? rule(params) : fieldProblem(rule, params[rule.name]);
   }
