@@ -157,13 +157,16 @@ export function backoffMs(
 
 /** Waits `ms` milliseconds; rejects with the signal's reason as soon as the signal is aborted. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
   const over = deferred();
   const timer = setTimeout(over.resolve, Math.min(ms, MAX_DELAY_MS));
-  try {
-    await abortable(signal, over.promise);
-  } finally {
+  // At once, so that an abort leaves no timer behind.
+  const forget = onAbort(signal, () => {
     clearTimeout(timer);
-  }
+    over.reject(signal.reason);
+  });
+  await over.promise;
+  forget();
 }
 
 /**
