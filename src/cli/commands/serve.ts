@@ -214,11 +214,7 @@ async function openConfig(line: GatewayLine): Promise<Source> {
   const onError = (message: string): void => log.write({ level: "error", message });
   const trace = file === undefined ? undefined : new (await import("../serve/trace.ts")).Trace(file, onError);
   // Imported only here, because serving a module does not need the gateway.
-  const [{ openGateway }, { hasPath, seesAll, seesServer }, { codeLanguage }] = await Promise.all([
-    import("../serve/gateway.ts"),
-    import("../../config/profiles.ts"),
-    import("../../config/live.ts"),
-  ]);
+  const { codeLanguage, hasPath, openGateway, seesAll, seesServer } = await import("../serve/gateway.ts");
   const chosen = await chooseConfig(line);
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;

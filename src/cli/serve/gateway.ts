@@ -25,10 +25,14 @@ import { findMissingPrograms } from "../../config/upstreams.ts";
 import { EXIT, NotFoundError, suggest, UsageError } from "../command.ts";
 import { printProblems, tally } from "../show/problems.ts";
 import { exit, printNotice } from "../terminal/output.ts";
-import { type Dialog, Prompter } from "../terminal/prompter.ts";
+import type { Dialog, Prompter } from "../terminal/prompter.ts";
 import { oneLine } from "../terminal/text.ts";
 import { moduleName, reserveStdio } from "./module.ts";
 import type { Trace } from "./trace.ts";
+
+// Beside openGateway(), so that a command that serves imports one file and not three.
+export { codeLanguage } from "../../config/live.ts";
+export { hasPath, seesAll, seesServer } from "../../config/profiles.ts";
 
 export interface OpenedGateway {
   readonly config: Config;
@@ -192,7 +196,9 @@ export function inputsFrom(env: Environment, isStdio: boolean): AskInput {
   let prompter: Prompter | undefined;
   return async (input) => {
     const given = env[inputVariable(input.id)];
-    if (given !== undefined || isStdio || !Prompter.isAvailable()) return given;
+    if (given !== undefined || isStdio) return given;
+    const { Prompter } = await import("../terminal/prompter.ts");
+    if (!Prompter.isAvailable()) return undefined;
     prompter ??= new Prompter(() => exit(EXIT.interrupted));
     return prompter.open(signal, (dialog) => askInput(dialog, input));
   };
