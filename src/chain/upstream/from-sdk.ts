@@ -41,7 +41,7 @@ export type FromSdkOptions = OptionsOf<typeof OPTIONS>;
 const MAX_SESSIONS = 10_000;
 const EXPECTED = "a server of the official SDK, with `connect` and `close`";
 
-// What to do if a server does not accept a connection. A server has one at a time.
+/** What to do if a server does not accept a connection. A server has one at a time. */
 const FROM_OBJECT = "a server object has one connection at a time; for more, pass a function to fromSdk()";
 const FROM_FUNCTION = "the function given to fromSdk() must make a new server each time it is called";
 
