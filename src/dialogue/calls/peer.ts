@@ -94,10 +94,10 @@ export class Peer {
     await (limitMs === undefined ? closing : within(budgetMs ?? limitMs, closing));
   }
 
-  /** Sends a request. `params` is a function of the id, because progress tokens are made from it. */
+  /** Sends a request. `params` may be a function of the id, because progress tokens are made from it. */
   async call(
     method: string,
-    params: (id: number) => Params,
+    params: Params | ((id: number) => Params),
     context: Context,
     abandonment?: Abandonment,
   ): Promise<Result> {
@@ -120,7 +120,8 @@ export class Peer {
     try {
       // Suspend the idle timeout while we wait for something other than the server, such as a person signing in.
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.pending.hold(call) : this.pending.release(call));
-      const message: RequestMessage = { jsonrpc: "2.0", id, method, params: params(id) };
+      const sentParams = typeof params === "function" ? params(id) : params;
+      const message: RequestMessage = { jsonrpc: "2.0", id, method, params: sentParams };
       const sent = this.#transport.send(message, new CallSendOptions(context, onWait, quiet));
       sent.then(undefined, (error: unknown) => {
         this.#abandoned.delete(id);

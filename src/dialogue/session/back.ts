@@ -86,9 +86,13 @@ export class SessionBack implements PeerListener {
       revision: () => this.revision,
       capabilities: () => this.#capabilities,
       rawCapabilities: () => this.#terms.rawCapabilities,
+      supportsTasks: () => this.#terms.supportsTasks,
       plain: (request, context) => this.#plain(request, context),
-      send: (request, context, how) => this.#renewal.run(() => this.#send(request, context, how), context),
-      attribute: (caller) => this.#attribution.begin(caller),
+      send: (request, context, how) => this.#renewal.run(() => this.#send(request, context, how ?? PLAIN), context),
+      attribute: (caller) => {
+        const client = this.#attribution.begin(caller);
+        return () => this.#attribution.end(client, false);
+      },
     });
   }
 
@@ -143,48 +147,53 @@ export class SessionBack implements PeerListener {
     await this.#subscriptions.renew(mayHaveMissed);
   }
 
-  async #handle(request: Request, context: Context): Promise<Result> {
+  #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     if (context.isNotification === true) {
       this.#peer.notify(method, withoutEnvelope(request.params));
-      return {};
+      return Promise.resolve({});
     }
-    if (method === "server/discover") return this.discovered;
+    if (method === "server/discover") return Promise.resolve(this.discovered);
     if (method === "subscriptions/listen") return this.#listen(request, context);
-    if (this.#tasks.handles(method)) return this.#tasks.answer(request, context);
-    return this.#plain(request, context);
+    const isTask = method.startsWith("tasks/") || (method === "tools/call" && this.#terms.supportsTasks);
+    return isTask ? this.#tasks.answer(request, context) : this.#plain(request, context);
   }
 
   async #plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
-    const answer = await this.#renewal.run(() => this.#send(request, context), context);
-    return this.#withServerInfo(
-      method,
-      this.#tasks.inspect(method, this.revision.lift.result(method, answer)),
-      context,
-    );
+    const renewal = this.#renewal;
+    // The same as `renewal.run`, without a function for each call.
+    if (renewal.isLost) await renewal.renewed(renewal.count, context);
+    const { count } = renewal;
+    let answer: Result;
+    try {
+      answer = await this.#send(request, context, PLAIN);
+    } catch (error) {
+      await renewal.renewedAfter(error, count, context);
+      answer = await this.#send(request, context, PLAIN);
+    }
+    const result = this.#tasks.inspect(method, this.#terms.revision.lift.result(method, answer));
+    return context.caller.style === "stateless" ? this.#withServerInfo(method, result) : result;
   }
 
   /** Adds the server's info for stateless callers: in a session, only the handshake contains it. */
-  #withServerInfo(method: string, result: Result, { caller }: Context): Result {
-    const info = this.discovered._meta?.[META.serverInfo];
-    if (info === undefined || caller.style !== "stateless" || isVendorMethod(method)) return result;
+  #withServerInfo(method: string, result: Result): Result {
+    const info = this.#terms.discovered._meta?.[META.serverInfo];
+    if (info === undefined || isVendorMethod(method)) return result;
     return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
   }
 
   /** Returns the answer in the server's revision. */
-  async #send({ method, params: given }: Request, context: Context, how: TaskRequestOptions = {}): Promise<Result> {
-    if (!this.revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
-    const settingLevel = this.#setLevel(context.logLevel);
+  async #send({ method, params: given }: Request, context: Context, how: TaskRequestOptions): Promise<Result> {
+    const { revision } = this.#terms;
+    if (!revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
+    const settingLevel = context.logLevel === undefined ? undefined : this.#setLevel(context.logLevel);
     if (settingLevel !== undefined) await settingLevel;
-    const plain = this.revision.lower.request(method, withoutEnvelope(given));
+    const plain = revision.lower.request(method, withoutEnvelope(given));
     const lowered: Params = how.extraParams === undefined ? plain : { ...plain, ...how.extraParams };
     const wantsProgress = given._meta?.["progressToken"] !== undefined;
-    const params = (id: number): Params => {
-      how.onSent?.(id);
-      return wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
-    };
-    const ended = this.#attribution.begin(context.caller);
+    const params = wantsProgress || how.onSent !== undefined ? withProgress(lowered, wantsProgress, how) : lowered;
+    const client = this.#attribution.begin(context.caller);
     let isAnswered = false;
     try {
       const answer = await this.#peer.call(method, params, context, how.abandonment);
@@ -200,11 +209,11 @@ export class SessionBack implements PeerListener {
       isAnswered = true;
       const refused = this.#refused?.get(context);
       if (refused !== undefined) throw refused;
-      const lifted = McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
+      const lifted = McpError.fromBody(this.#terms.revision.lift.error(error.toBody(), { method, params: lowered }));
       for (const { id } of requiredUrlElicitations(lifted) ?? []) this.#urlElicitations.set(id, context.caller);
       throw lifted;
     } finally {
-      ended(isAnswered);
+      this.#attribution.end(client, isAnswered);
       this.#refused?.delete(context);
     }
   }
@@ -234,7 +243,7 @@ export class SessionBack implements PeerListener {
     if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level))
       return this.#settingLevel;
     this.#level = level;
-    const sent = this.#peer.call("logging/setLevel", () => ({ level }), this.#defaultContext).catch(() => undefined);
+    const sent = this.#peer.call("logging/setLevel", { level }, this.#defaultContext).catch(() => undefined);
     const settingLevel = within(LOG_LEVEL_WAIT_MS, sent).then(() => {
       if (this.#settingLevel === settingLevel) this.#settingLevel = undefined;
     });
@@ -422,10 +431,23 @@ const ENVELOPE: ReadonlySet<string> = new Set([
 
 /** Removes the params that only stateless requests have. */
 function withoutEnvelope(params: Params): Params {
-  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
+  const { _meta } = params;
+  const isPlain = params["inputResponses"] === undefined && params["requestState"] === undefined;
+  if (_meta === undefined && isPlain) return params;
+  const { _meta: _envelope, inputResponses: _answers, requestState: _state, ...rest } = params;
   if (_meta === undefined) return rest;
   const kept = Object.entries(_meta).filter(([key]) => !ENVELOPE.has(key));
   return kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) };
+}
+
+const PLAIN: TaskRequestOptions = {};
+
+/** Params that depend on the id of the request. */
+function withProgress(params: Params, wantsProgress: boolean, how: TaskRequestOptions): (id: number) => Params {
+  return (id) => {
+    how.onSent?.(id);
+    return wantsProgress ? { ...params, _meta: { ...params._meta, progressToken: id } } : params;
+  };
 }
 
 /** Gives a missing capability the error code that the specification requires of clients. */

@@ -12,9 +12,17 @@ const LINGER_MS = 10_000;
 /** Above this number of tracked clients, stale ones are removed. */
 const MAX_TRACKED = 1_000;
 
+/** A client: how many of its calls are in flight, and when the last one ended. */
+export interface TrackedClient {
+  readonly key: string;
+  open: number;
+  ended: number;
+  isGone: boolean;
+}
+
 export class CallAttribution {
-  /** By the caller's key: calls in flight, and when the last one ended. */
-  readonly #seen = new Map<string, { open: number; ended: number; isGone: boolean }>();
+  /** By the caller's key. */
+  readonly #seen = new Map<string, TrackedClient>();
 
   /** The keys of callers that gave up a call without an answer. The server may go on with such a call. */
   readonly #abandoned = new ExpiringMap<string, true>({ maxEntries: MAX_TRACKED, ttlMs: LINGER_MS });
@@ -27,19 +35,23 @@ export class CallAttribution {
     this.#abandoned.clear();
   }
 
-  /** Tracks a call; returns a function to call when it has ended, with or without an answer. */
-  begin({ key }: Caller): (isAnswered?: boolean) => void {
-    if (key === INTERNAL_CALLER.key) return () => undefined;
+  /** Tracks a call. Pass what it returns to `end`; it is undefined if the call is not tracked. */
+  begin({ key }: Caller): TrackedClient | undefined {
+    if (key === INTERNAL_CALLER.key) return undefined;
     if (this.#seen.size > MAX_TRACKED) this.#sweep();
-    const seen = this.#seen.get(key) ?? { open: 0, ended: 0, isGone: false };
-    seen.open += 1;
-    this.#seen.set(key, seen);
-    return (isAnswered = false) => {
-      seen.open -= 1;
-      seen.ended = performance.now();
-      if (!isAnswered && !this.#isClosed) this.#abandoned.set(key, true);
-      if (seen.open === 0 && seen.isGone) this.#seen.delete(key);
-    };
+    let client = this.#seen.get(key);
+    if (client === undefined) this.#seen.set(key, (client = { key, open: 0, ended: 0, isGone: false }));
+    client.open += 1;
+    return client;
+  }
+
+  /** Call this when the call has ended, with or without an answer. */
+  end(client: TrackedClient | undefined, isAnswered: boolean): void {
+    if (client === undefined) return;
+    client.open -= 1;
+    client.ended = performance.now();
+    if (!isAnswered && !this.#isClosed) this.#abandoned.set(client.key, true);
+    if (client.open === 0 && client.isGone) this.#seen.delete(client.key);
   }
 
   /** Called when the client has disconnected. Its entry is removed once its last call has ended. */

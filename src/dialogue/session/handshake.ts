@@ -5,6 +5,7 @@ import type { Context, Result } from "../../core/handler.ts";
 import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import { META } from "../../protocol/model/base.ts";
+import { hasTasks } from "../../protocol/tasks.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { Peer } from "../calls/peer.ts";
@@ -37,6 +38,8 @@ export interface SessionTerms {
   readonly capabilities: Json;
   /** The capabilities as the server sent them. */
   readonly rawCapabilities: Json;
+  /** Whether the server supports tasks in the form of its revision. */
+  readonly supportsTasks: boolean;
   /** The answer to `initialize` in the form of an answer to `server/discover`. */
   readonly discovered: Result;
 }
@@ -55,7 +58,7 @@ export async function initialize(
     capabilities: clientCapabilities(options),
     clientInfo: offers.lower.implementation(options.info),
   };
-  const answer: Result = await peer.call("initialize", () => params, context);
+  const answer: Result = await peer.call("initialize", params, context);
   const name = answer["protocolVersion"];
   const revision = typeof name === "string" ? revisionNamed(name) : undefined;
   if (revision === undefined || !options.accepts.includes(revision)) {
@@ -79,7 +82,8 @@ export async function initialize(
     cacheScope: "private",
     ...(Object.keys(meta).length === 0 ? undefined : { _meta: meta }),
   };
-  return { revision, capabilities, rawCapabilities, discovered };
+  const supportsTasks = hasTasks(capabilities) && revision.requests.has("tasks/result");
+  return { revision, capabilities, rawCapabilities, supportsTasks, discovered };
 }
 
 /** The capabilities to declare. Changes of roots are promised if the caller that the session is for sends them. */
@@ -102,8 +106,9 @@ export class SessionRenewal {
   /** Aborted when the connection is closed. */
   readonly #closed: AbortSignal;
   /** The number of renewals. It shows whether a session that was lost has already been replaced. */
-  #count = 0;
-  #isLost = false;
+  count = 0;
+  /** Whether work must wait for `renewed`. */
+  isLost = false;
   #running: Promise<void> | undefined;
 
   constructor(begin: () => Promise<void>, closed: AbortSignal) {
@@ -113,21 +118,26 @@ export class SessionRenewal {
 
   /** Runs `work` in the current session. If the session turns out to be lost, renews it and runs `work` once more. */
   async run<T>(work: () => Promise<T>, owner?: { readonly signal: AbortSignal }): Promise<T> {
-    if (this.#isLost) await this.#renewed(this.#count, owner?.signal ?? this.#closed);
-    const count = this.#count;
+    if (this.isLost) await this.renewed(this.count, owner);
+    const { count } = this;
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof SessionLost)) throw error;
-      await this.#renewed(count, owner?.signal ?? this.#closed);
+      await this.renewedAfter(error, count, owner);
       return work();
     }
   }
 
+  /** Resolves with a new session if the error says that the session with this count is lost. Otherwise throws the error. */
+  async renewedAfter(error: unknown, count: number, owner?: { readonly signal: AbortSignal }): Promise<void> {
+    if (!(error instanceof SessionLost)) throw error;
+    await this.renewed(count, owner);
+  }
+
   /** Called when the transport reports that the session is lost. */
   lost(): void {
-    this.#isLost = true;
-    void ignoreRejection(this.#persist(this.#count));
+    this.isLost = true;
+    void ignoreRejection(this.#persist(this.count));
   }
 
   async #persist(count: number): Promise<void> {
@@ -142,7 +152,9 @@ export class SessionRenewal {
     }
   }
 
-  async #renewed(count: number, signal: AbortSignal): Promise<void> {
+  /** Resolves when the session with this count has been replaced. */
+  async renewed(count: number, owner?: { readonly signal: AbortSignal }): Promise<void> {
+    const signal = owner?.signal ?? this.#closed;
     try {
       await abortable(signal, ignoreRejection(this.#renew(count)));
     } catch (error) {
@@ -151,8 +163,8 @@ export class SessionRenewal {
   }
 
   async #renew(count: number): Promise<void> {
-    if (count !== this.#count) return;
-    this.#isLost = true;
+    if (count !== this.count) return;
+    this.isLost = true;
     this.#running ??= this.#handshake();
     await this.#running;
   }
@@ -161,8 +173,8 @@ export class SessionRenewal {
     try {
       this.#closed.throwIfAborted();
       await this.#begin();
-      this.#isLost = false;
-      this.#count += 1;
+      this.isLost = false;
+      this.count += 1;
     } finally {
       this.#running = undefined;
     }

@@ -55,6 +55,8 @@ export interface ServerTasksHost {
   capabilities(): Json;
   /** The capabilities as the server sent them. */
   rawCapabilities(): Json;
+  /** Whether the server supports tasks in the form of its revision. */
+  supportsTasks(): boolean;
   /** Sends a request that has nothing to do with tasks. */
   plain(request: Request, context: Context): Promise<Result>;
   /** Returns the answer in the server's revision; errors are in the newest. */

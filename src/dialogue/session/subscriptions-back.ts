@@ -101,7 +101,7 @@ export class ServerSubscriptions {
   }
 
   #call(method: string, uri: string): Promise<Result> {
-    return this.#peer.call(method, () => ({ uri }), this.#defaultContext);
+    return this.#peer.call(method, { uri }, this.#defaultContext);
   }
 
   /** Returns the resources that the server grants. */

@@ -7,7 +7,7 @@ import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { TaskSubscription } from "../../protocol/subscribers.ts";
-import { hasTasks, type ToolExecution } from "../../protocol/tasks.ts";
+import type { ToolExecution } from "../../protocol/tasks.ts";
 import { ToolFacts } from "../../tools/facts.ts";
 import type { ServerTasks, ServerTasksHost } from "./server-tasks.ts";
 
@@ -19,15 +19,6 @@ export class TasksBack {
 
   constructor(host: ServerTasksHost) {
     this.#host = host;
-  }
-
-  /** Whether the server supports tasks in the form of its session-style revision. */
-  get #isSupported(): boolean {
-    return hasTasks(this.#host.capabilities()) && this.#host.revision().requests.has("tasks/result");
-  }
-
-  handles(method: string): boolean {
-    return method.startsWith("tasks/") || (method === "tools/call" && this.#isSupported);
   }
 
   async answer(given: Request, context: Context): Promise<Result> {
@@ -43,7 +34,7 @@ export class TasksBack {
       const isPlain = support === undefined || (support === "forbidden" && context.task?.mode !== "required");
       return isPlain ? this.#host.plain(request, context) : (await this.#load()).call(request, context, support);
     }
-    if (!this.#isSupported) throw methodNotFound(method);
+    if (!this.#host.supportsTasks()) throw methodNotFound(method);
     return (await this.#load()).answer(request, context);
   }
 
@@ -52,7 +43,7 @@ export class TasksBack {
     if (method === "tools/call" && isObject(result["task"]) && result["content"] === undefined) {
       throw new ConnectionError("protocol", "The server answered tools/call with a task, though none was requested");
     }
-    if (method !== "tools/list" || !this.#isSupported) return result;
+    if (method !== "tools/list" || !this.#host.supportsTasks()) return result;
     this.#tools.learn(result);
     return withExecution(result);
   }
@@ -60,7 +51,7 @@ export class TasksBack {
   /** Whether a `subscriptions/listen` names tasks. */
   isSubscription({ params }: Request): boolean {
     const filter = params["notifications"];
-    return isObject(filter) && Array.isArray(filter["taskIds"]) && this.#isSupported;
+    return isObject(filter) && Array.isArray(filter["taskIds"]) && this.#host.supportsTasks();
   }
 
   /** The subscription to the tasks that a `subscriptions/listen` names; undefined if none of them is granted. */
