@@ -9,6 +9,7 @@ import { checkOptions, type OptionNames, optionNames, shown } from "../core/opti
 import type { ErrorListener } from "./handler-errors.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
+import type { TaskLimits } from "../tasks/memory.ts";
 
 /** What a server tells its clients about itself. */
 export interface ServerInfo {
@@ -88,25 +89,6 @@ export interface CacheHint {
   readonly ttlMs: number;
   /** "public": the result is the same for every client, so a shared cache may keep it. */
   readonly cacheScope: CacheScope;
-}
-
-/**
- * Limits on the tasks of a server.
- *
- * @example
- * createServer({ name: "notes", version: "1.0.0", tasks: { max: 50, ttlMs: 60_000 } });
- */
-export interface TaskLimits {
-  /** How many tasks are kept at once, running or finished. Default: 1000. */
-  readonly max?: number | undefined;
-  /** How many tasks are kept for each principal; clients without a principal count as one. Default: 100. */
-  readonly maxPerCaller?: number | undefined;
-  /** Lifetime of a task if its tool sets none. Default: one hour. */
-  readonly ttlMs?: number | undefined;
-  /** Longest lifetime of any task, whatever its tool sets. Default: one day. */
-  readonly maxTtlMs?: number | undefined;
-  /** How long clients should wait between two polls. Default: one second. */
-  readonly pollIntervalMs?: number | undefined;
 }
 
 /**

@@ -24,7 +24,6 @@ export type {
   RegistrationOptions,
   ServerInfo,
   ServerOptions,
-  TaskLimits,
   TaskOptions,
   VendorCapabilities,
   Visible,
@@ -49,15 +48,8 @@ export type {
   TemplateOptions,
   TemplateVariables,
 } from "./resources.ts";
-export type {
-  CheckedHandler,
-  CheckedReader,
-  ResourceAnswer,
-  ResourceReturn,
-  ReturnedBlock,
-  ToolAnswer,
-  ToolReturn,
-} from "./returned-types.ts";
+export type { TaskLimits } from "../tasks/memory.ts";
+export type * from "./returned-types.ts";
 export type {
   ArgumentsMistake,
   BareFields,

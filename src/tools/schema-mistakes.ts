@@ -134,33 +134,29 @@ function misspelling(keyword: string, path: SchemaPath): string | undefined {
   return near && `at ${pathText(path)}, it is not a keyword; did you mean \`${near}\`?`;
 }
 
+function isStrings(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
+}
+
+/** By kind: whether a value is of it, and what it must be. Schemas are visited, and anything is right for "any". */
+const EXPECTED: { readonly [Of in Kind]?: readonly [isRight: (value: unknown) => boolean, what: string] } = {
+  schemas: [(value) => Array.isArray(value) && value.length > 0, "a non-empty array of schemas"],
+  "named schemas": [isObject, "an object"],
+  object: [isObject, "an object"],
+  strings: [isStrings, "an array of strings"],
+  string: [(value) => typeof value === "string", "a string"],
+  count: [(value) => Number.isInteger(value) && Number(value) >= 0, "a whole number, 0 or more"],
+  number: [(value) => typeof value === "number", "a number"],
+  boolean: [(value) => typeof value === "boolean", "true or false"],
+  array: [Array.isArray, "an array"],
+  pattern: [isPattern, "a regular expression as a string"],
+};
+
 /** What a value of this kind must be, if the value is something else. */
 function expectation(kind: Kind, value: unknown): string | undefined {
-  switch (kind) {
-    case "type":
-      return typeProblem(value);
-    case "schemas":
-      return Array.isArray(value) && value.length > 0 ? undefined : "a non-empty array of schemas";
-    case "named schemas":
-    case "object":
-      return isObject(value) ? undefined : "an object";
-    case "strings":
-      return Array.isArray(value) && value.every((one) => typeof one === "string") ? undefined : "an array of strings";
-    case "string":
-      return typeof value === "string" ? undefined : "a string";
-    case "count":
-      return Number.isInteger(value) && Number(value) >= 0 ? undefined : "a whole number, 0 or more";
-    case "number":
-      return typeof value === "number" ? undefined : "a number";
-    case "boolean":
-      return typeof value === "boolean" ? undefined : "true or false";
-    case "array":
-      return Array.isArray(value) ? undefined : "an array";
-    case "pattern":
-      return isPattern(value) ? undefined : "a regular expression as a string";
-    default:
-      return undefined;
-  }
+  if (kind === "type") return typeProblem(value);
+  const [isRight, what] = EXPECTED[kind] ?? [];
+  return isRight === undefined || isRight(value) ? undefined : what;
 }
 
 function typeProblem(value: unknown): string | undefined {
