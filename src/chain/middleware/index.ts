@@ -24,7 +24,7 @@ export { pin, type HeldItem, type PinOptions } from "../transforms/pin.ts";
 export { rateLimit, type RateLimitOptions } from "./rate-limit.ts";
 export { readOnly, type ReadOnlyOptions } from "../transforms/read-only.ts";
 export { redact, type RedactOptions } from "./redact.ts";
-export type { SecretShape } from "../../core/redactor.ts";
+export type { SecretShape } from "../../core/secret-shapes.ts";
 export { rename, type RenameOptions } from "../transforms/rename.ts";
 export { retry, type RetryOptions } from "./retry.ts";
 export { search, type SearchOptions } from "../transforms/search.ts";

@@ -11,7 +11,7 @@ import type { Config } from "../../config/index.ts";
 import { createRedactor } from "../../config/redaction.ts";
 import type { Context } from "../../core/handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../../core/handler-marks.ts";
-import { REDACTED } from "../../core/redactor.ts";
+import { REDACTED } from "../../core/secret-shapes.ts";
 import { isSecretField, type Secret } from "../../core/secrets.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import type { Closeable } from "../../serve.ts";
