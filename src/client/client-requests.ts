@@ -7,6 +7,7 @@ import { type ListenerErrors, reportListenerError } from "../core/listeners.ts";
 import { defined, errorMessage, isObject, type Optional } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { errorKind, invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
+import { isRequestOf } from "../protocol/methods.ts";
 import type {
   ClientCapabilities,
   CreateMessageParams,
@@ -96,10 +97,10 @@ export class ClientRequests {
     try {
       if (isVendor && onRequest !== undefined) return await onRequest(request, context);
       if (method === "roots/list") return await this.#roots(context);
-      if (method === "sampling/createMessage")
-        return await this.#sample(params as unknown as CreateMessageParams, context);
-      if (params["mode"] === "url") return await this.#openUrl(params as unknown as ElicitUrlParams, context);
-      return await this.#fillForm(params as unknown as ElicitFormParams, context);
+      if (isRequestOf(request, "sampling/createMessage")) return await this.#sample(request.params, context);
+      if (!isRequestOf(request, "elicitation/create")) throw methodNotFound(method);
+      const { params: asked } = request;
+      return await (asked.mode === "url" ? this.#openUrl(asked, context) : this.#fillForm(asked, context));
     } catch (error) {
       // A mistake in the handler. The server may hide it, so the user of the client learns of it here.
       if (!signal.aborted && (!(error instanceof McpError) || errorKind(error) === "internal_error")) {

@@ -18,6 +18,7 @@ import {
 } from "../core/handler.ts";
 import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { newCaller } from "../protocol/caller.ts";
+import { isNotificationOf } from "../protocol/methods.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import type { Cache } from "../protocol/result-cache.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
@@ -145,16 +146,16 @@ export class Contexts {
 
   /** Passes a notification to the cache and to the listeners. */
   notify(notification: Notification, listeners: CallListeners = {}): void {
-    const { method, params = {} } = notification;
-    if (method === "notifications/message" && this.#isBelowLevel(params["level"], listeners)) return;
+    const known = notification.params === undefined ? { ...notification, params: {} } : notification;
+    const isLog = isNotificationOf(known, "notifications/message");
+    if (isLog && this.#isBelowLevel(known.params.level, listeners)) return;
     this.cache?.invalidate(notification);
     const { onNotification, onLog, onProgress, onError } = this.#options;
     callListener("onNotification", onNotification, [notification], onError);
-    if (method === "notifications/message") {
-      callListener("onLog", listeners.onLog ?? onLog, [params as unknown as LogMessageParams], onError);
-    } else if (method === "notifications/progress") {
-      const { progressToken: _ours, ...progress } = params;
-      callListener("onProgress", listeners.onProgress ?? onProgress, [progress as unknown as Progress], onError);
+    if (isLog) callListener("onLog", listeners.onLog ?? onLog, [known.params], onError);
+    else if (isNotificationOf(known, "notifications/progress")) {
+      const { progressToken: _ours, ...progress } = known.params;
+      callListener("onProgress", listeners.onProgress ?? onProgress, [progress], onError);
     }
   }
 

@@ -1,19 +1,40 @@
-// The requests that a server handles, by method: what their params are, and what may answer them. Types only.
+// Requests and notifications by method: what their params are, and what may answer them.
 
-import type { Context, Request } from "../core/handler.ts";
+import type { Context, Notification, Request } from "../core/handler.ts";
 import type {
   CacheableResult,
+  ClientMethods,
   CreateTaskResult,
   DiscoverResult,
   InputRequiredResult,
   MethodName,
   Methods,
+  Notifications,
 } from "./model/index.ts";
 
+type AllMethods = Methods & ClientMethods;
+
 /** A request whose params were checked when it was received (params.ts). */
-export interface RequestOf<Name extends MethodName> extends Request {
+export interface RequestOf<Name extends keyof AllMethods> extends Request {
   readonly method: Name;
-  readonly params: Methods[Name]["params"];
+  readonly params: AllMethods[Name]["params"];
+}
+
+/** For a request whose params were checked. */
+export function isRequestOf<Name extends keyof AllMethods>(request: Request, method: Name): request is RequestOf<Name> {
+  return request.method === method;
+}
+
+interface NotificationOf<Name extends keyof Notifications> extends Notification {
+  readonly params: NonNullable<Notifications[Name]>;
+}
+
+/** For a notification of a server that keeps to the specification; nothing is checked. */
+export function isNotificationOf<Name extends keyof Notifications>(
+  notification: Notification,
+  method: Name,
+): notification is NotificationOf<Name> {
+  return notification.method === method;
 }
 
 /** The answers that differ from the result of the method. */

@@ -5,6 +5,7 @@
 
 import type { Caller, Context, Request } from "../core/handler.ts";
 import { methodNotFound } from "../protocol/errors.ts";
+import { isRequestOf } from "../protocol/methods.ts";
 import type { Json } from "../protocol/revision.ts";
 import type { TaskSubscription } from "../protocol/subscribers.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
@@ -45,28 +46,17 @@ export function taskOwner({ principal }: Caller): string | undefined {
 }
 
 /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`, and `tasks/list` of older revisions. */
-export async function answerTaskRequest(
-  store: TaskStore,
-  { method, params }: Request,
-  context: Context,
-): Promise<Json> {
+export async function answerTaskRequest(store: TaskStore, request: Request, context: Context): Promise<Json> {
+  const { method } = request;
   if (method === "tasks/list" && context.caller.style !== "session") throw methodNotFound(method);
   checkDeclared(method, context);
-  const id = params["taskId"] as string;
-  switch (method) {
-    case "tasks/get":
-      return store.get(id, context);
-    case "tasks/update":
-      await store.update(id, params["inputResponses"] as Json, context);
-      return {};
-    case "tasks/cancel":
-      await store.cancel(id, context);
-      return {};
-    case "tasks/list":
-      return { tasks: await store.list(context) };
-    default:
-      throw methodNotFound(method);
-  }
+  if (method === "tasks/list") return { tasks: await store.list(context) };
+  if (isRequestOf(request, "tasks/get")) return store.get(request.params.taskId, context);
+  if (isRequestOf(request, "tasks/update")) {
+    await store.update(request.params.taskId, request.params.inputResponses, context);
+  } else if (isRequestOf(request, "tasks/cancel")) await store.cancel(request.params.taskId, context);
+  else throw methodNotFound(method);
+  return {};
 }
 
 /** A subscription to those of the tasks that the caller may see; undefined if there are none. */
