@@ -33,6 +33,8 @@ export function checkHeaders({ method, params }: RequestMessage, revision: strin
   // A missing or wrong name is rejected later, when the params are checked.
   if (typeof name !== "string") return;
   const given = headers["mcp-name"];
+  // What looks encoded is decoded, even if the body has the same string.
+  if (given === name && !name.startsWith("=?")) return;
   compare("Mcp-Name", given === undefined ? undefined : (decodeHeaderValue(given) ?? INVALID), name);
 }
 

@@ -53,7 +53,7 @@ export class CallPlaces {
 
   /** Throws a CallRefused if all places are taken, or the principal has its share of them. */
   take(call: CountedCall): void {
-    this.check();
+    if (this.#isClosed) throw shuttingDown();
     const { principal, size, length, isBackground } = call;
     if (isBackground) {
       const refusal = this.#subscriptions.take(principal);

@@ -56,7 +56,9 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   readonly carrier: Carrier;
   /** A subscription: a graceful shutdown does not wait for it. */
   readonly isBackground: boolean;
+  readonly principal: string | undefined;
   readonly size: number;
+  readonly length: number;
   readonly table: CallTable;
   /** Position in the order of arrival. */
   readonly sequence: number;
@@ -96,7 +98,9 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     this.front = front;
     this.envelope = envelope;
     this.isBackground = method === "subscriptions/listen";
+    this.principal = identity?.principal;
     this.size = method === "ping" || carrier.isPart === true ? 0 : 1;
+    this.length = carrier.bodyLength ?? 0;
     this.countedAs = "nothing";
     this.hasSlot = false;
     this.isCancelled = false;
@@ -107,14 +111,6 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     this.task = undefined;
     this.clientRequests = undefined;
     this.#progress = undefined;
-  }
-
-  get principal(): string | undefined {
-    return this.identity?.principal;
-  }
-
-  get length(): number {
-    return this.carrier.bodyLength ?? 0;
   }
 
   /** Sends a notification to the client, until the call is answered. */
@@ -133,7 +129,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   forget(): void {
     this.message = NO_MESSAGE;
     this.envelope = undefined;
-    this.detach();
+    this.context = undefined;
   }
 
   /** Called when the client has left, or was disconnected as too slow, before the response. */
@@ -204,15 +200,20 @@ export class CallTable {
     front: Front,
     envelope?: Envelope,
   ): void {
-    const key = this.#keyFor(message);
-    if (this.#calls.has(key)) {
-      const error = McpError.of("invalid_request", "A request with this id is still in flight", {
-        method: message.method,
-      });
-      return this.refuse((message as RequestMessage).id, front.errorBody(error, message), carrier);
+    // Unique, for what `cancel` does not reach: without a request id, or the only call of its HTTP request.
+    let key = `\0${(this.#count += 1)}`;
+    if (this.#hasIds && "id" in message) {
+      const ofId = idKey(message.id);
+      if (!this.#calls.has(ofId)) key = ofId;
+      // In a sequence, the call with this id is answered before this one begins.
+      else if (!this.#isSequential) {
+        const { method } = message;
+        const error = McpError.of("invalid_request", "A request with this id is still in flight", { method });
+        return this.refuse(message.id, front.errorBody(error, message), carrier);
+      }
     }
     if (!("id" in message) && this.#notifications >= MAX_NOTIFICATIONS) return;
-    const call = new ServerCall(this, (this.#count += 1), key, message, carrier, identity, front, envelope);
+    const call = new ServerCall(this, this.#count, key, message, carrier, identity, front, envelope);
     this.#places?.take(call);
     this.#begin(call);
   }
@@ -220,22 +221,10 @@ export class CallTable {
   /** Answers a message that cannot begin a call. In a sequence, the calls before it are answered first. */
   refuse(id: Id | null, error: ErrorBody, carrier: Carrier): void {
     const message = { jsonrpc: "2.0", id: id as Id, method: "" } as const;
-    const key = this.#anonymousKey();
+    const sequence = (this.#count += 1);
     this.#begin(
-      new ServerCall(this, (this.#count += 1), key, message, carrier, undefined, new Refusal(error), undefined),
+      new ServerCall(this, sequence, `\0${sequence}`, message, carrier, undefined, new Refusal(error), undefined),
     );
-  }
-
-  /** In a sequence, a call with an id in use begins when the one before it has been answered. */
-  #keyFor(message: CallMessage): string {
-    if (!this.#hasIds || !("id" in message)) return this.#anonymousKey();
-    const key = idKey(message.id);
-    return this.#isSequential && this.#calls.has(key) ? this.#anonymousKey() : key;
-  }
-
-  /** For what `cancel` does not reach: without a request id, or the only call of its HTTP request. */
-  #anonymousKey(): string {
-    return `\0${this.#count}`;
   }
 
   #begin(call: ServerCall): void {

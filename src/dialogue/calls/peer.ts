@@ -49,8 +49,6 @@ export interface PeerListener {
   onNotification(message: NotificationMessage, about: Id | undefined): void;
   /** The server no longer knows the session. */
   onSessionLost?(): void;
-  /** The connection has ended. */
-  onClosed?(): void;
   /** The server may have restarted. `mayHaveMissed`: notifications outside any call may have been missed. */
   onReopened?(mayHaveMissed: boolean): void;
 }
@@ -257,7 +255,6 @@ export class Peer {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
     this.#abandoned.clear();
-    this.listener.onClosed?.();
     this.pending.failAll(reason);
     for (const watcher of [...this.#watchers]) watcher(reason);
   }

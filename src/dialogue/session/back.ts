@@ -120,10 +120,6 @@ export class SessionBack implements PeerListener {
     return this.#terms.capabilities;
   }
 
-  onClosed(): void {
-    this.#attribution.close();
-  }
-
   onSessionLost(): void {
     this.#renewal.lost();
   }

@@ -3,7 +3,6 @@
 // recently. If there are several, a message without a known call is passed on to none of them, so that no client gets
 // another's messages.
 
-import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller } from "../../core/handler.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 
@@ -24,16 +23,11 @@ export class CallAttribution {
   /** By the caller's key. */
   readonly #seen = new Map<string, TrackedClient>();
 
-  /** The keys of callers that gave up a call without an answer. The server may go on with such a call. */
-  readonly #abandoned = new ExpiringMap<string, true>({ maxEntries: MAX_TRACKED, ttlMs: LINGER_MS });
-
-  #isClosed = false;
-
-  /** Call this when the connection is closed, so that no timer is left. */
-  close(): void {
-    this.#isClosed = true;
-    this.#abandoned.clear();
-  }
+  /** The caller that last gave up a call without an answer, and when. The server may go on with such a call. */
+  #abandonedBy: string | undefined;
+  #abandonedAt = -Infinity;
+  /** When another caller last did so. */
+  #otherAbandonedAt = -Infinity;
 
   /** Tracks a call. Pass what it returns to `end`; it is undefined if the call is not tracked. */
   begin({ key }: Caller): TrackedClient | undefined {
@@ -50,7 +44,7 @@ export class CallAttribution {
     if (client === undefined) return;
     client.open -= 1;
     client.ended = performance.now();
-    if (!isAnswered && !this.#isClosed) this.#abandoned.set(client.key, true);
+    if (!isAnswered) this.#abandon(client.key, client.ended);
     if (client.open === 0 && client.isGone) this.#seen.delete(client.key);
   }
 
@@ -64,7 +58,14 @@ export class CallAttribution {
 
   /** Whether a request that arrives while only this client has calls in flight cannot be for another client. */
   isOnlyOne(key: string): boolean {
-    return this.#abandoned.keys().every((abandoned) => abandoned === key);
+    const since = performance.now() - LINGER_MS;
+    return (this.#abandonedBy === key ? this.#otherAbandonedAt : this.#abandonedAt) < since;
+  }
+
+  #abandon(key: string, now: number): void {
+    if (key !== this.#abandonedBy) this.#otherAbandonedAt = this.#abandonedAt;
+    this.#abandonedBy = key;
+    this.#abandonedAt = now;
   }
 
   /** Whether all current and recent calls are from one client. */

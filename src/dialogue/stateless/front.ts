@@ -42,6 +42,7 @@ export class StatelessFront implements Front {
   readonly #handler: Handler;
   readonly #parkedCalls: ParkedCalls;
   readonly #options: StatelessFrontOptions;
+  readonly #revisions: ReadonlyMap<string, Revision>;
   /** For notifications that no revision defines. They are rejected if they lack the `_meta` of a request. */
   readonly #handleNotification: Handler;
 
@@ -49,6 +50,7 @@ export class StatelessFront implements Front {
     this.#handler = handler;
     this.#parkedCalls = parkedCalls;
     this.#options = options;
+    this.#revisions = new Map(options.revisions.map((revision) => [revision.name, revision]));
     this.#handleNotification = (request, context) => handler(request, { ...context, isNotification: true });
   }
 
@@ -95,7 +97,7 @@ export class StatelessFront implements Front {
   /** Reads `_meta`: the revision, the caller and what it wants of this call. */
   #prepare(call: ServerCall, params: Params): Revision {
     const { meta, name, capabilities } = call.envelope ?? readEnvelope(params);
-    const revision = this.#options.revisions.find((candidate) => candidate.name === name);
+    const revision = this.#revisions.get(name);
     if (revision === undefined) throw unsupportedRevision(name, this.#options.revisions);
     const level = meta[META.logLevel];
     if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
@@ -134,7 +136,7 @@ export class StatelessFront implements Front {
   }
 
   #send(notification: Notification, { revision, carrier }: ServerCall): void {
-    const { lower } = this.#options.revisions.find(({ name }) => name === revision) ?? NEWEST;
+    const { lower } = this.#revisions.get(revision) ?? NEWEST;
     const lowered = lower.notification(notification);
     if (lowered !== undefined) carrier.send({ jsonrpc: "2.0", ...lowered });
   }

@@ -8,14 +8,12 @@ import { callListener, printProblem } from "../../core/listeners.ts";
 import { withoutCredentials } from "../../core/secrets.ts";
 import { errorMessage } from "../../core/values.ts";
 import { type CallPlaces, CallRefused } from "../../dialogue/calls/call-places.ts";
-import { decode } from "../../jsonrpc/codec.ts";
 import { isRequest } from "../../jsonrpc/message.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
 import type { ErrorKind } from "../../protocol/errors.ts";
-import type { Inbound } from "../../transport/transport.ts";
-import { type BodyLimits, HttpError, type HttpRequest } from "./http-request.ts";
+import { HttpError, type HttpRequest } from "./http-request.ts";
 import type { LimitValues } from "./options.ts";
-import type { HttpReply } from "./reply.ts";
+import type { HttpReply, ParsedBody } from "./reply.ts";
 import { errorResponse } from "./statuses.ts";
 
 /** The types that the reply to a POST may have. */
@@ -42,58 +40,6 @@ function accepts(accept: string, type: string): boolean {
     const [name = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
     return (name === type || name === family || name === "*/*") && !parameters.some((one) => /^q=0(\.0*)?$/.test(one));
   });
-}
-
-/**
- * Throws a 415 unless the body is JSON. Any web page can post some of the other types, such as plain text, without a
- * CORS preflight.
- */
-function checkContentType({ headers }: HttpRequest): void {
-  const type = headers["content-type"];
-  if (type === "application/json") return;
-  if (type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json") return;
-  const problem = type === undefined ? "it is missing" : `got ${JSON.stringify(type)}`;
-  throw new HttpError(415, `The header Content-Type must be application/json; ${problem}`);
-}
-
-/** The parsed body of a POST: one message, or a batch. */
-export type ParsedBody = Extract<Inbound, { readonly kind: "message" | "batch" }>;
-
-/** From this length on, the characters of a body count until its request is finished. */
-const LONG_BODY_LENGTH = 64 * 1024;
-
-/** Reads the body and passes it to `take`. Sends the response if it is not a valid message, or if `take` throws. */
-export function readMessage(reply: HttpReply, { limits, fail }: SharedLimits, take: (body: ParsedBody) => void): void {
-  checkContentType(reply.request);
-  const onBody = (text: string): void => {
-    try {
-      const body = parseMessage(text, reply, limits);
-      if (body === undefined) return;
-      if (text.length >= LONG_BODY_LENGTH) reply.bodyLength = text.length;
-      take(body);
-    } catch (error) {
-      fail(reply, error);
-    }
-  };
-  const onError = (error: unknown): void => fail(reply, error);
-  reply.request.readBody(limits, onBody, onError);
-}
-
-/** If the body is not a valid message, sends the error and returns undefined. */
-function parseMessage(text: string, reply: HttpReply, limits: LimitValues): ParsedBody | undefined {
-  const decoded = decode(text, limits);
-  if (decoded.kind === "message") {
-    // Set here, so that later errors contain the id of the request.
-    if (isRequest(decoded.message)) reply.id = decoded.message.id;
-    return decoded;
-  }
-  if (decoded.kind === "batch") {
-    return { kind: "batch", items: decoded.items.filter((item) => !("fault" in item) || item.answerable) };
-  }
-  // An invalid response from the client has the id of a request of ours. An error with this id would look to the client
-  // like the answer to one of its own requests.
-  reply.sendJson(decoded.answerable ? decoded.fault : { ...decoded.fault, id: null }, 400);
-  return undefined;
 }
 
 export function expectsResponse(body: ParsedBody): boolean {
@@ -154,11 +100,8 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
 }
 
 /** The caller as handlers see it, without its credentials. */
-export function callerFrom(
-  { headers, host }: HttpRequest,
-  identity: Identity | undefined,
-  defaultEnv: unknown,
-): CallerIdentity {
+export function callerFrom({ request, identity }: HttpReply, defaultEnv: unknown): CallerIdentity {
+  const { headers, host } = request;
   const caller: { -readonly [Name in keyof CallerIdentity]: CallerIdentity[Name] } = {
     headers: withoutCredentials(headers) as Readonly<Record<string, string>>,
   };
@@ -199,10 +142,8 @@ export function sendError(reply: HttpReply, error: unknown, report: ErrorReporte
 
 /** The limits of one server, shared by its endpoints. */
 export interface SharedLimits {
-  readonly limits: LimitValues & BodyLimits;
+  readonly limits: LimitValues;
   readonly places: CallPlaces;
   /** Counts the sessions of all kinds. */
   readonly sessions: FairLimit;
-  /** Sends the response for an error that ended a request. */
-  readonly fail: (reply: HttpReply, error: unknown) => void;
 }

@@ -3,7 +3,6 @@
 // before. Of stateless calls, only parked ones are kept between requests: their handlers wait until the client retries
 // the request with the input that it was asked for.
 
-import type { Identity } from "../../core/authentication.ts";
 import type { CallerIdentity, Handler } from "../../core/handler.ts";
 import { CallTable } from "../../dialogue/calls/call-table.ts";
 import { unsupportedRevision } from "../../dialogue/calls/errors.ts";
@@ -18,24 +17,16 @@ import { ASSUMED, isVendorMethod } from "../../protocol/revisions/index.ts";
 import { NO_CARRIER } from "../../transport/carrier.ts";
 import { tapCarrier } from "../../transport/tap.ts";
 import { checkHeaders, REVISION_HEADER, SESSION_HEADER } from "../headers.ts";
-import {
-  callerFrom,
-  checkAccept,
-  expectsResponse,
-  type ParsedBody,
-  POST_TYPES,
-  readMessage,
-  type SharedLimits,
-} from "./admission.ts";
+import { callerFrom, checkAccept, expectsResponse, POST_TYPES, type SharedLimits } from "./admission.ts";
 import { HttpError } from "./http-request.ts";
 import type { ReplayStore } from "./replay-stream.ts";
-import type { HttpReply } from "./reply.ts";
+import type { HttpReply, MessageReceiver, ParsedBody } from "./reply.ts";
 import { HttpSession, SESSION_CLOSED } from "./session.ts";
 import type { SessionIds } from "./session-ids.ts";
 import { SessionTable } from "./session-table.ts";
 import { errorResponse } from "./statuses.ts";
 
-export class McpEndpoint {
+export class McpEndpoint implements MessageReceiver {
   readonly #handler: Handler;
   readonly #calls: CallTable;
   readonly #parkedCalls: ParkedCalls;
@@ -78,21 +69,19 @@ export class McpEndpoint {
     this.#front = new StatelessFront(handler, this.#parkedCalls, { revisions: ofStyle("stateless") });
   }
 
-  /** Sends the response for its own errors, so that no promise is needed for them. */
-  post(reply: HttpReply, identity: Identity | undefined): void {
+  post(reply: HttpReply): void {
     checkAccept(reply.request, POST_TYPES);
-    const take = (body: ParsedBody): void => this.#take(body, reply, identity);
-    readMessage(reply, this.#shared, take);
+    reply.readMessage(this);
   }
 
-  #take(body: ParsedBody, reply: HttpReply, identity: Identity | undefined): void {
+  take(body: ParsedBody, reply: HttpReply): void {
     const { headers } = reply.request;
     const message = body.kind === "message" ? body.message : undefined;
     const isDeclared = this.#statelessNames.has(headers[REVISION_HEADER] ?? "");
     const style = styleOf(message, this.#styles, headers[SESSION_HEADER] !== undefined, isDeclared);
     // The shutdown may have begun while the body was read.
     this.#shared.places.check();
-    const caller = callerFrom(reply.request, identity, this.#connection.env);
+    const caller = callerFrom(reply, this.#connection.env);
     if (style === "session") this.#postToSession(body, reply, caller);
     else if (message === undefined) {
       throw new HttpError(400, "This revision has no batches: send one message at a time");
@@ -126,14 +115,14 @@ export class McpEndpoint {
   }
 
   /** Opens a stream for messages outside any request, or resumes a broken stream. */
-  async get(reply: HttpReply, identity: Identity | undefined): Promise<void> {
-    const session = await this.#findSession(reply, callerFrom(reply.request, identity, this.#connection.env));
+  async get(reply: HttpReply): Promise<void> {
+    const session = await this.#findSession(reply, callerFrom(reply, this.#connection.env));
     checkAccept(reply.request, ["text/event-stream"]);
     session.get(reply, reply.request.headers["last-event-id"]);
   }
 
-  async delete(reply: HttpReply, identity: Identity | undefined): Promise<void> {
-    const session = await this.#findSession(reply, callerFrom(reply.request, identity, this.#connection.env));
+  async delete(reply: HttpReply): Promise<void> {
+    const session = await this.#findSession(reply, callerFrom(reply, this.#connection.env));
     this.#ids?.end(session.id);
     await this.#sessions.end(session);
     reply.sendEmpty(204);
@@ -157,7 +146,7 @@ export class McpEndpoint {
       return reply.sendJson({ jsonrpc: "2.0", id: handshake.id, error }, 400);
     }
     if (this.#ids === undefined) {
-      void this.#answerAlone(body, isHandshake, reply, caller).catch((error) => this.#shared.fail(reply, error));
+      void this.#answerAlone(body, isHandshake, reply, caller).catch((error) => reply.onError(error));
       return;
     }
     if (isHandshake && reply.request.headers[SESSION_HEADER] === undefined) {
@@ -167,7 +156,7 @@ export class McpEndpoint {
     if (session instanceof HttpSession) return this.#deliver(session, body, reply, caller);
     session
       .then((reopened) => this.#deliver(reopened, body, reply, caller))
-      .catch((error: unknown) => this.#shared.fail(reply, error));
+      .catch((error: unknown) => reply.onError(error));
   }
 
   #deliver(session: HttpSession, body: ParsedBody, reply: HttpReply, caller: CallerIdentity): void {

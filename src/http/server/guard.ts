@@ -89,7 +89,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
   };
 }
 
-const NO_HEADERS: Readonly<Record<string, string>> = {};
+export const NO_HEADERS: Readonly<Record<string, string>> = {};
 
 const EXPOSED: Readonly<Record<string, string>> = {
   "access-control-expose-headers": "Mcp-Session-Id, WWW-Authenticate, Retry-After",

@@ -34,9 +34,9 @@ export interface HttpRequest {
   /**
    * Reads the whole body as a string; may be called once. Fails if it is too long (413), too slow (408), not UTF-8 or
    * incomplete (400), compressed (415), already consumed by a framework (500), or given up by the counter (503).
-   * Calls one of the two functions, which must not throw.
+   * Calls one of the receiver's two functions, which must not throw.
    */
-  readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void;
+  readBody(limits: BodyLimits, receiver: BodyReceiver): void;
   /**
    * Sends a complete response. Only the first one counts; does nothing if the client has disconnected. Returns the
    * response if part of it is known to be unsent.
@@ -49,6 +49,12 @@ export interface HttpRequest {
 /** An object and not a function, since a function for each request costs more. */
 export interface DisconnectListener {
   disconnect(): void;
+}
+
+/** Gets the body, or the error that ended it. */
+export interface BodyReceiver {
+  onBody(text: string): void;
+  onError(error: unknown): void;
 }
 
 /** What the framework around a mounted handler knows about a request. */

@@ -1,22 +1,21 @@
 // Legacy HTTP+SSE, the transport of the first revision. A GET opens one stream that carries everything to the client.
 // Its first event is the address that the client posts to. The session ends with the stream and cannot be resumed.
 
-import type { Identity } from "../../core/authentication.ts";
 import type { CallerIdentity, Handler } from "../../core/handler.ts";
 import { type ConnectionOptions, serveTransport } from "../../dialogue/connection.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
 import { LineCarrier } from "../../transport/line-carrier.ts";
 import type { Receive, Transport } from "../../transport/transport.ts";
-import { callerFrom, checkAccept, type ParsedBody, readMessage, type SharedLimits } from "./admission.ts";
+import { callerFrom, checkAccept, type SharedLimits } from "./admission.ts";
 import { HttpError } from "./http-request.ts";
-import type { HttpReply } from "./reply.ts";
+import type { HttpReply, MessageReceiver, ParsedBody } from "./reply.ts";
 import { SESSION_CLOSED } from "./session.ts";
 import { randomId } from "./session-ids.ts";
 import { SessionTable } from "./session-table.ts";
 import { formatEvent, type SseWriter } from "./sse-writer.ts";
 
-export class LegacySse {
+export class LegacySse implements MessageReceiver {
   readonly #handler: Handler;
   readonly #connection: ConnectionOptions;
   readonly #shared: SharedLimits;
@@ -29,10 +28,10 @@ export class LegacySse {
     this.#sessions = new SessionTable(shared);
   }
 
-  open(reply: HttpReply, identity: Identity | undefined, address: string): void {
+  open(reply: HttpReply, address: string): void {
     checkAccept(reply.request, ["text/event-stream"]);
     this.#shared.places.check();
-    const session = this.#sessions.add(new LegacySseSession(randomId(), identity?.principal), (added) =>
+    const session = this.#sessions.add(new LegacySseSession(randomId(), reply.identity?.principal), (added) =>
       serveTransport(this.#handler, added, {
         ...this.#connection,
         places: this.#shared.places,
@@ -42,17 +41,24 @@ export class LegacySse {
     session.open(reply, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
   }
 
-  post(reply: HttpReply, identity: Identity | undefined): void {
-    const id = new URLSearchParams(reply.request.query).get("sessionId");
+  post(reply: HttpReply): void {
+    this.#find(reply);
+    reply.readMessage(this);
+  }
+
+  take(body: ParsedBody, reply: HttpReply): void {
+    // The session may have closed while the body was read.
+    const session = this.#find(reply);
+    this.#shared.places.check();
+    session.post(body, reply, callerFrom(reply, this.#connection.env));
+  }
+
+  #find({ request, identity }: HttpReply): LegacySseSession {
+    const id = new URLSearchParams(request.query).get("sessionId");
     if (id === null) throw new HttpError(400, "The query has no sessionId; post to the address from the stream");
     const session = this.#sessions.find(id, identity?.principal);
-    if (session === undefined) throw unknownSession();
-    readMessage(reply, this.#shared, (body) => {
-      // The session may have closed while the body was read.
-      if (session.isClosed) throw unknownSession();
-      this.#shared.places.check();
-      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env));
-    });
+    if (session === undefined || session.isClosed) throw unknownSession();
+    return session;
   }
 
   close(graceMs: number): Promise<void> {

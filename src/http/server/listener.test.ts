@@ -113,7 +113,7 @@ describe("a malformed request", () => {
     const bodies: unknown[] = [];
     const keep = (body: unknown): void => void bodies.push(body);
     const { open } = await listening((httpRequest) =>
-      httpRequest.readBody({ messageBytes: 100, bodyMs: 20_000 }, keep, keep),
+      httpRequest.readBody({ messageBytes: 100, bodyMs: 20_000 }, { onBody: keep, onError: keep }),
     );
     const caller = await open();
     caller.send(["POST / HTTP/1.1", "Host: x", "Transfer-Encoding: chunked"], "1\r\na\r\nxyz\r\n");
@@ -167,7 +167,8 @@ describe("a request", () => {
   it("with Expect: 100-continue gets it only when its body is read", async () => {
     const { open } = await listening((httpRequest) => {
       const onBody = (text: string): void => void httpRequest.respond(200, {}, text);
-      httpRequest.readBody({ messageBytes: 10, bodyMs: 20_000 }, onBody, () => void httpRequest.respond(413, {}));
+      const onError = (): void => void httpRequest.respond(413, {});
+      httpRequest.readBody({ messageBytes: 10, bodyMs: 20_000 }, { onBody, onError });
     });
     const caller = await open();
     caller.send(["POST / HTTP/1.1", "Host: x", "Expect: 100-continue", "Content-Length: 5"]);

@@ -60,12 +60,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   });
   // By default, Node silently drops headers above a certain number. `headerBytes` limits them instead.
   server.maxHeadersCount = 0;
-  const take = (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void => {
+  const take = (request: IncomingMessage, response: ServerResponse, awaitsContinue = false): void => {
     connections.set(request.socket, response);
     if (isClosing) closeAfter(response, request.socket);
     onRequest(new NodeHttpRequest(request, response, awaitsContinue));
   };
-  server.on("request", (request, response) => take(request, response, false));
+  server.on("request", take);
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => take(request, response, true));
   server.on("connection", (socket: Socket) => {
     connections.set(socket, undefined);

@@ -16,7 +16,7 @@ function echo(httpRequest: NodeHttpRequest, bodyMs = 20_000): void {
     if (!(error instanceof HttpError)) throw error;
     httpRequest.respond(error.status, error.headers, error.message);
   };
-  httpRequest.readBody({ messageBytes: MAX, bodyMs }, onBody, onError);
+  httpRequest.readBody({ messageBytes: MAX, bodyMs }, { onBody: onBody, onError: onError });
 }
 
 describe("a body", () => {
@@ -146,7 +146,7 @@ describe("a body", () => {
     const outcome = new Promise<unknown>((resolve) => {
       void nodeHttpServer((httpRequest) => {
         const onError = (error: unknown): void => resolve([error, httpRequest.isDisconnected]);
-        httpRequest.readBody({ messageBytes: MAX, bodyMs: 20_000 }, resolve, onError);
+        httpRequest.readBody({ messageBytes: MAX, bodyMs: 20_000 }, { onBody: resolve, onError: onError });
       }).then(async ({ open }) => {
         const caller = await open();
         caller.send([...POST, "Content-Length: 10"], "abc");

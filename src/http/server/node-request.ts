@@ -8,6 +8,7 @@ import type { ByteHolder } from "../../core/byte-budget.ts";
 import { ChurningSet } from "../../core/collections.ts";
 import {
   type BodyLimits,
+  type BodyReceiver,
   type DisconnectListener,
   type HostInfo,
   type RequestHeaders,
@@ -44,9 +45,9 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   /** The host of an absolute request target. */
   readonly #target: string | undefined;
   #awaitsContinue: boolean;
-  #hasStarted = false;
-  #isComplete = false;
-  #isBodyRequested = false;
+  #hasStarted: boolean;
+  #isComplete: boolean;
+  #isBodyRequested: boolean;
   #disconnectListener: DisconnectListener | undefined;
   #listeners: ChurningSet<CloseListener> | undefined;
 
@@ -56,6 +57,9 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     this.#request = request;
     this.#response = response;
     this.#awaitsContinue = awaitsContinue;
+    this.#hasStarted = false;
+    this.#isComplete = false;
+    this.#isBodyRequested = false;
     this.method = request.method ?? "GET";
     // With default server options only Set-Cookie is an array, and requests do not have it.
     this.headers = request.headers as RequestHeaders;
@@ -110,24 +114,26 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     this.#disconnectListener?.disconnect();
   }
 
-  readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void {
+  readBody(limits: BodyLimits, receiver: BodyReceiver): void {
     this.#isBodyRequested = true;
     const request = this.#request;
     const { headers } = this;
     if (request.readableEnded) {
       const text = reparse((request as { body?: unknown }).body, limits.messageBytes);
-      return typeof text === "string" ? onBody(text) : onError(text);
+      return typeof text === "string" ? receiver.onBody(text) : receiver.onError(text);
     }
     const encoding = headers["content-encoding"];
-    if (encoding !== undefined && encoding.toLowerCase() !== "identity") return onError(bodyCompressed());
+    if (encoding !== undefined && encoding.toLowerCase() !== "identity") return receiver.onError(bodyCompressed());
     const length = headers["content-length"];
     const declared = length === undefined ? undefined : Number(length);
-    if (declared === undefined && headers["transfer-encoding"] === undefined) return onBody("");
-    if (declared !== undefined && declared > limits.messageBytes) return onError(bodyTooLong(limits.messageBytes));
-    if (request.destroyed) return onError(bodyIncomplete());
+    if (declared === undefined && headers["transfer-encoding"] === undefined) return receiver.onBody("");
+    if (declared !== undefined && declared > limits.messageBytes)
+      return receiver.onError(bodyTooLong(limits.messageBytes));
+    if (request.destroyed) return receiver.onError(bodyIncomplete());
     if (this.#awaitsContinue) this.#response.writeContinue();
     this.#awaitsContinue = false;
-    new RequestBodyReader(request, limits, onBody, onError).begin(declared);
+    // It reads by itself, and calls the receiver.
+    void new RequestBodyReader(request, limits, declared, receiver);
   }
 
   respond(status: number, headers: Readonly<Record<string, string>>, body = ""): UnsentResponse | undefined {
@@ -137,14 +143,14 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     this.#complete();
     const length = Buffer.byteLength(body);
     const isEmpty = status === 204 || status === 304;
-    if (this.#hasLongBody()) {
+    if (!this.#request.complete && this.#hasLongBody()) {
       this.#linger(status, headers, body);
       return undefined;
     }
     writeHead(response, status, headers, isEmpty ? undefined : length);
     // If there are as many bytes as characters, all of them are ASCII, and latin1 writes them without conversion.
     sendBody(response, body, length === body.length ? "latin1" : "utf8");
-    return unsentPart(response, this.#request.socket);
+    return response.writableLength === 0 ? undefined : new NodeUnsentResponse(response, this.#request.socket);
   }
 
   stream(headers: Readonly<Record<string, string>>): StreamSink {
@@ -167,9 +173,8 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     this.#listeners?.delete(this);
   }
 
-  /** Whether the rest of the body may be too long to drain. */
+  /** Whether the rest of the body, which is not complete, may be too long to drain. */
   #hasLongBody(): boolean {
-    if (this.#request.complete) return false;
     // A response before the requested body is complete means that the body was rejected.
     if (this.#isBodyRequested || this.headers["transfer-encoding"] !== undefined) return true;
     return Number(this.headers["content-length"] ?? 0) > MAX_DRAINED_BYTES;
@@ -279,27 +284,43 @@ function singleHeaderBit(name: string): number {
 class RequestBodyReader implements ByteHolder {
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
-  readonly #onBody: (text: string) => void;
-  readonly #onError: (error: unknown) => void;
-  readonly #chunks: Buffer[] = [];
+  readonly #receiver: BodyReceiver;
+  readonly #chunks: Buffer[];
   readonly #timer: SharedTimer<RequestBodyReader>;
-  #length = 0;
-  #declared: number | undefined;
+  #length: number;
   #since: number | undefined;
-  #isCounted = false;
-  #isSettled = false;
+  #isCounted: boolean;
+  #isSettled: boolean;
 
-  constructor(
-    request: IncomingMessage,
-    limits: BodyLimits,
-    onBody: (text: string) => void,
-    onError: (error: unknown) => void,
-  ) {
+  /** `declared` is the Content-Length. */
+  constructor(request: IncomingMessage, limits: BodyLimits, declared: number | undefined, receiver: BodyReceiver) {
     this.#request = request;
     this.#limits = limits;
-    this.#onBody = onBody;
-    this.#onError = onError;
+    this.#receiver = receiver;
+    this.#chunks = [];
     this.#timer = bodyTimer(limits.bodyMs);
+    this.#length = 0;
+    this.#since = undefined;
+    this.#isCounted = false;
+    this.#isSettled = false;
+    this.#timer.add(this);
+    const onData = (data: Buffer | string): void => {
+      if (this.#isSettled) return;
+      // A framework may have called setEncoding.
+      const chunk = typeof data === "string" ? Buffer.from(data) : data;
+      this.#length += chunk.length;
+      if (this.#length > limits.messageBytes) return this.#finish(bodyTooLong(limits.messageBytes));
+      this.#chunks.push(chunk);
+      // A body that comes whole is not worth counting.
+      if (this.#length !== declared) this.#count();
+    };
+    const onEnd = (): void => {
+      const chunks = this.#chunks;
+      const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#length);
+      chunks.length = 0;
+      this.#finish(utf8(whole, limits.messageBytes));
+    };
+    request.on("data", onData).on("end", onEnd);
   }
 
   get heldBytes(): number {
@@ -308,15 +329,6 @@ class RequestBodyReader implements ByteHolder {
 
   disconnect(): void {
     this.#finish(bodyGivenUp());
-  }
-
-  /** `declared` is the Content-Length. */
-  begin(declared: number | undefined): void {
-    this.#declared = declared;
-    this.#timer.add(this);
-    // A framework may have called setEncoding.
-    const bytes = (chunk: Buffer | string): Buffer => (typeof chunk === "string" ? Buffer.from(chunk) : chunk);
-    this.#request.on("data", (chunk: Buffer | string) => this.#take(bytes(chunk))).on("end", () => this.#end());
   }
 
   /** Called by the shared timer. Most bodies are complete before the first tick and need no "close" listener. */
@@ -329,25 +341,9 @@ class RequestBodyReader implements ByteHolder {
     } else if (now - this.#since >= this.#limits.bodyMs) this.#finish(bodyTooSlow(this.#limits.bodyMs));
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#isSettled) return;
-    this.#length += chunk.length;
-    if (this.#length > this.#limits.messageBytes) return this.#finish(bodyTooLong(this.#limits.messageBytes));
-    this.#chunks.push(chunk);
-    // A body that comes whole is not worth counting.
-    if (this.#length !== this.#declared) this.#count();
-  }
-
   #count(): void {
     this.#isCounted = true;
     this.#limits.bodies?.update(this);
-  }
-
-  #end(): void {
-    const chunks = this.#chunks;
-    const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#length);
-    chunks.length = 0;
-    this.#finish(utf8(whole, this.#limits.messageBytes));
   }
 
   #finish(text: string | HttpError): void {
@@ -355,10 +351,10 @@ class RequestBodyReader implements ByteHolder {
     this.#isSettled = true;
     this.#timer.delete(this);
     if (this.#isCounted) this.#limits.bodies?.release(this);
-    if (typeof text === "string") return this.#onBody(text);
+    if (typeof text === "string") return this.#receiver.onBody(text);
     this.#chunks.length = 0;
     this.#request.pause();
-    this.#onError(text);
+    this.#receiver.onError(text);
   }
 }
 
@@ -417,7 +413,7 @@ class NodeStreamSink implements StreamSink {
     this.#isEnded = true;
     this.#onClose();
     this.#response.end();
-    return unsentPart(this.#response, this.#socket);
+    return this.#response.writableLength === 0 ? undefined : new NodeUnsentResponse(this.#response, this.#socket);
   }
 
   destroy(): void {
@@ -431,10 +427,6 @@ class NodeStreamSink implements StreamSink {
     // A write to a destroyed response emits an error event that nothing handles.
     return this.#isEnded || this.#response.destroyed || this.#socket.destroyed;
   }
-}
-
-function unsentPart(response: ServerResponse, socket: Socket): UnsentResponse | undefined {
-  return response.writableLength === 0 ? undefined : new NodeUnsentResponse(response, socket);
 }
 
 /** A finished response that stays in our memory until the client reads it. */

@@ -3,12 +3,22 @@
 // stream is also opened after a long silence, because proxies close connections that look dead. With a log, the stream
 // belongs to a session and can be resumed; without one, the call ends when the client disconnects.
 
+import type { Identity } from "../../core/authentication.ts";
 import { ByteBudget } from "../../core/byte-budget.ts";
 import { unsendableResponse } from "../../dialogue/calls/errors.ts";
-import { encode } from "../../jsonrpc/codec.ts";
+import { decode, encode } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, isBatch, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
 import type { Carrier, CarrierListener } from "../../transport/carrier.ts";
-import type { HttpRequest, UnsentResponse } from "./http-request.ts";
+import type { Inbound } from "../../transport/transport.ts";
+import { BodyLimiter } from "./body-limiter.ts";
+import { NO_HEADERS } from "./guard.ts";
+import {
+  type BodyLimits,
+  type BodyReceiver,
+  HttpError,
+  type HttpRequest,
+  type UnsentResponse,
+} from "./http-request.ts";
 import type { FixedLimits, LimitValues } from "./options.ts";
 import type { ReplayStream } from "./replay-stream.ts";
 import { SharedTimer } from "./shared-timer.ts";
@@ -16,6 +26,12 @@ import { formatEvent, SseWriter } from "./sse-writer.ts";
 import { statusOf } from "./statuses.ts";
 
 type Headers = Readonly<Record<string, string>>;
+
+/** The parsed body of a POST: one message, or a batch. */
+export type ParsedBody = Extract<Inbound, { readonly kind: "message" | "batch" }>;
+
+/** From this length on, the characters of a body count until its request is finished. */
+const LONG_BODY_LENGTH = 64 * 1024;
 
 /** The status and headers to send with an error that is an authorization failure. */
 export interface Denial {
@@ -33,12 +49,18 @@ const TICK_MS = 1_000;
 export class ReplyTimers {
   readonly budget: ByteBudget;
   readonly limits: LimitValues & FixedLimits;
+  readonly bodyLimits: BodyLimits;
   readonly pending: SharedTimer<HttpReply>;
+  /** Sends the response for an error that ended a request. */
+  readonly fail: (reply: HttpReply, error: unknown) => void;
   readonly #streams: SharedTimer<SseWriter>;
 
-  constructor(limits: LimitValues & FixedLimits) {
+  constructor(limits: LimitValues & FixedLimits, fail: (reply: HttpReply, error: unknown) => void) {
     this.limits = limits;
+    this.fail = fail;
     this.budget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: limits.heldBytes });
+    const { messageBytes, bodyMs } = limits;
+    this.bodyLimits = { messageBytes, bodyMs, bodies: new BodyLimiter(limits.requests, this.budget) };
     this.#streams = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
       stream.tick(now),
     );
@@ -51,7 +73,7 @@ export class ReplyTimers {
   openStream(request: HttpRequest, headers: Headers, onClose: (stream: SseWriter) => void): SseWriter {
     const closed = (_how: unknown, unsent?: UnsentResponse): void => {
       this.#streams.delete(stream);
-      this.hold(unsent);
+      if (unsent !== undefined) this.hold(unsent);
       onClose(stream);
     };
     const stream: SseWriter = new SseWriter(request.stream(headers), this.limits, closed, this.budget);
@@ -61,8 +83,7 @@ export class ReplyTimers {
   }
 
   /** Counts a response until the client has read it, and limits how long it may take to read on. */
-  hold(unsent: UnsentResponse | undefined): void {
-    if (unsent === undefined) return;
+  hold(unsent: UnsentResponse): void {
     unsent.onClose(() => this.budget.release(unsent));
     if (unsent.heldBytes > this.limits.lingeringBytes) unsent.limitStall(this.limits.lingeringMs);
     this.budget.update(unsent);
@@ -88,10 +109,17 @@ export interface ReplyLog {
   onDone(reply: HttpReply): void;
 }
 
-export class HttpReply implements Carrier {
+/** Takes the message of a POST. May throw. */
+export interface MessageReceiver {
+  take(body: ParsedBody, reply: HttpReply): void;
+}
+
+export class HttpReply implements Carrier, BodyReceiver {
   readonly request: HttpRequest;
   readonly since: number;
   readonly isAlone: true;
+  /** Who sends the request, if callers are authenticated. */
+  identity: Identity | undefined;
   /** The id of the JSON-RPC request; null until the request has been read. */
   id: Id | null;
   /** The length of a long body. */
@@ -101,6 +129,7 @@ export class HttpReply implements Carrier {
   /** Decides which errors are authorization failures. Never throws. */
   denialFor: ((error: ErrorBody) => Denial | undefined) | undefined;
   readonly #timers: ReplyTimers;
+  #receiver: MessageReceiver | undefined;
   #log: ReplyLog | undefined;
   #call: CarrierListener | undefined;
   #stream: SseWriter | undefined;
@@ -114,11 +143,13 @@ export class HttpReply implements Carrier {
     this.request = request;
     this.since = performance.now();
     this.isAlone = true;
+    this.identity = undefined;
     this.id = null;
     this.bodyLength = 0;
     this.headers = headers;
     this.denialFor = undefined;
     this.#timers = timers;
+    this.#receiver = undefined;
     this.#log = undefined;
     this.#call = undefined;
     this.#stream = undefined;
@@ -133,6 +164,35 @@ export class HttpReply implements Carrier {
 
   get limits(): LimitValues {
     return this.#timers.limits;
+  }
+
+  /** Reads the body, and passes the message to the receiver. Sends the response if it is not valid. */
+  readMessage(receiver: MessageReceiver): void {
+    checkContentType(this.request.headers["content-type"]);
+    this.#receiver = receiver;
+    this.request.readBody(this.#timers.bodyLimits, this);
+  }
+
+  onBody(text: string): void {
+    const decoded = decode(text, this.#timers.limits);
+    if (text.length >= LONG_BODY_LENGTH) this.bodyLength = text.length;
+    if (decoded.kind === "fault") {
+      // An invalid response from the client has the id of a request of ours. An error with this id would look to the
+      // client like the answer to one of its own requests.
+      return this.sendJson(decoded.answerable ? decoded.fault : { ...decoded.fault, id: null }, 400);
+    }
+    // Set here, so that later errors contain the id of the request.
+    if (decoded.kind === "message" && "method" in decoded.message && "id" in decoded.message)
+      this.id = decoded.message.id;
+    try {
+      this.#receiver?.take(decoded.kind === "message" ? decoded : withoutResponses(decoded), this);
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+
+  onError(error: unknown): void {
+    this.#timers.fail(this, error);
   }
 
   /** Whether the client has disconnected and cannot resume. */
@@ -166,7 +226,7 @@ export class HttpReply implements Carrier {
 
   send(message: Message): void {
     if (this.#isDone) return;
-    if (!this.isGone) this.#write(encode(message, this.limits.messageBytes), false);
+    if (!this.isGone) this.#write(encode(message, this.#timers.limits.messageBytes), false);
     else this.#log?.divert(message);
   }
 
@@ -175,8 +235,11 @@ export class HttpReply implements Carrier {
     this.#isDone = true;
     this.#log?.beforeResponse(this, response);
     if (!this.isGone) {
-      if (this.#stream === undefined && this.#replay === undefined) this.sendJson(response, this.#statusOf(response));
-      else this.#write(encodeResponse(response, this.limits), true);
+      if (this.#stream === undefined && this.#replay === undefined) {
+        // Only stateless clients get statuses other than 200.
+        const isError = this.#log === undefined && "error" in response;
+        this.sendJson(response, isError ? statusOf(response.error) : 200);
+      } else this.#write(encodeResponse(response, this.#timers.limits), true);
     }
     this.#log?.onDone(this);
   }
@@ -198,11 +261,6 @@ export class HttpReply implements Carrier {
     this.#replay?.hangUp(retryMs);
   }
 
-  /** Only stateless clients get statuses other than 200. */
-  #statusOf(response: ResponseMessage | readonly ResponseMessage[]): number {
-    return this.#log === undefined && "error" in response ? statusOf(response.error) : 200;
-  }
-
   /** Writes a message to the stream, which is opened first if it is not open. */
   #write(text?: string, isLast = false): void {
     const log = this.#log;
@@ -221,9 +279,11 @@ export class HttpReply implements Carrier {
     if (this.#hasStarted) return;
     this.#start();
     const denial = "error" in message ? this.denialFor?.(message.error) : undefined;
-    const headers =
-      denial === undefined ? jsonHeaders(this.headers) : { ...JSON_TYPE, ...this.headers, ...denial.headers };
-    this.#timers.hold(this.request.respond(denial?.status ?? status, headers, encodeResponse(message, this.limits)));
+    const isPlain = denial === undefined && this.headers === NO_HEADERS;
+    const headers = isPlain ? JSON_TYPE : { ...JSON_TYPE, ...this.headers, ...denial?.headers };
+    const text = encodeResponse(message, this.#timers.limits);
+    const unsent = this.request.respond(denial?.status ?? status, headers, text);
+    if (unsent !== undefined) this.#timers.hold(unsent);
   }
 
   /** Sends a response without a body. */
@@ -248,9 +308,20 @@ export class HttpReply implements Carrier {
   }
 }
 
-function jsonHeaders(headers: Headers): Headers {
-  for (const _name in headers) return { ...JSON_TYPE, ...headers };
-  return JSON_TYPE;
+/** Responses to us are never answered, so invalid ones are left out of a batch. */
+function withoutResponses(batch: ParsedBody & { readonly kind: "batch" }): ParsedBody {
+  return { kind: "batch", items: batch.items.filter((item) => !("fault" in item) || item.answerable !== false) };
+}
+
+/**
+ * Throws a 415 unless the body is JSON. Any web page can post some of the other types, such as plain text, without a
+ * CORS preflight.
+ */
+function checkContentType(type: string | undefined): void {
+  if (type === "application/json") return;
+  if (type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json") return;
+  const problem = type === undefined ? "it is missing" : `got ${JSON.stringify(type)}`;
+  throw new HttpError(415, `The header Content-Type must be application/json; ${problem}`);
 }
 
 /** Encodes a response. One that cannot be encoded, or is too long, becomes an error response. */

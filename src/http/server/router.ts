@@ -18,7 +18,6 @@ import {
   type SharedLimits,
 } from "./admission.ts";
 import { McpEndpoint } from "./endpoint.ts";
-import { BodyLimiter } from "./body-limiter.ts";
 import { withoutState } from "./without-state.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type FixedLimits, type HttpRouterOptions, type LimitValues } from "./options.ts";
@@ -30,7 +29,7 @@ import type { Revision } from "../../protocol/revision.ts";
 import { REVISION_HEADER } from "../headers.ts";
 import { ReplayStore } from "./replay-stream.ts";
 
-type Action = (reply: HttpReply, identity: Identity | undefined) => Promise<void> | void;
+type Action = (reply: HttpReply) => Promise<void> | void;
 /** Actions by HTTP method. */
 type Route = Readonly<Record<string, Action>>;
 
@@ -91,12 +90,11 @@ export class HttpRouter {
     const limits = httpLimits(options.limits, fixed);
     // Without authentication, all callers are one principal.
     this.#places = new CallPlaces(limits, auth !== undefined);
-    this.#timers = new ReplyTimers(limits);
+    this.#timers = new ReplyTimers(limits, (reply, error) => this.#fail(reply, error));
     const shared: SharedLimits = {
-      limits: { ...limits, bodies: new BodyLimiter(limits.requests, this.#timers.budget) },
+      limits,
       places: this.#places,
       sessions: new FairLimit(limits.sessions, auth === undefined ? limits.sessions : undefined),
-      fail: (reply, error) => this.#fail(reply, error),
     };
     const revisions = selectRevisions(options.revisions);
     const names = (style: Revision["style"]): string[] =>
@@ -138,16 +136,20 @@ export class HttpRouter {
       // Also below the endpoint's path, for proxies that forward only that path.
       for (const base of ["", path.replace(/\/$/, "")]) {
         routes.set(`${base}/sse`, {
-          GET: (reply, identity) => withLegacy((loaded) => loaded.open(reply, identity, `${base}/messages`)),
+          GET: (reply) => withLegacy((loaded) => loaded.open(reply, `${base}/messages`)),
         });
         routes.set(`${base}/messages`, {
-          POST: (reply, identity) => withLegacy((loaded) => loaded.post(reply, identity)),
+          POST: (reply) => withLegacy((loaded) => loaded.post(reply)),
         });
       }
     }
     const main = this.#open(undefined);
     this.#parts.push(main);
-    const route = routeTo(() => main);
+    const route: Route = {
+      POST: (reply) => main.post(reply),
+      GET: (reply) => main.get(reply),
+      DELETE: (reply) => main.delete(reply),
+    };
     // With or without a slash at the end: proxies and people add and remove it.
     for (const spelling of [path.replace(/(?<=.)\/$/, ""), path.replace(/\/?$/, "/")]) routes.set(spelling, route);
     this.#routes = routes;
@@ -182,7 +184,7 @@ export class HttpRouter {
     } else {
       const action = route[request.method] as Action;
       if (request.host?.principal !== undefined) this.#runAs(reply, action, request.host as Identity);
-      else if (this.#auth === undefined) this.#run(reply, action, undefined);
+      else if (this.#auth === undefined) this.#run(reply, action);
       else void this.#authenticate(reply, this.#auth, action);
     }
   }
@@ -254,14 +256,19 @@ export class HttpRouter {
     const path = canonicalPath(request.path.replace(/(?<=.)\/$/, ""));
     const isOpen = this.#auth === undefined && request.host?.principal === undefined;
     if (isOpen && (path === undefined || !paths(path, undefined))) return undefined;
-    return routeTo((identity) => {
+    const endpointFor = ({ identity }: HttpReply): McpEndpoint => {
       if (path === undefined || !paths(path, identity?.principal)) throw this.#nothingAt(request.path);
       return this.#endpointAt(path);
-    });
+    };
+    return {
+      POST: (reply) => endpointFor(reply).post(reply),
+      GET: (reply) => endpointFor(reply).get(reply),
+      DELETE: (reply) => endpointFor(reply).delete(reply),
+    };
   }
 
   #metricsRoute(metrics: NonNullable<HttpRouterOptions["metrics"]>): Route {
-    const get: Action = ({ request }, identity) => {
+    const get: Action = ({ request, identity }) => {
       const text = metrics(identity?.principal);
       if (text === undefined) throw this.#nothingAt(METRICS_PATH);
       const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8", "cache-control": "no-store" };
@@ -302,21 +309,22 @@ export class HttpRouter {
 
   #runAs(reply: HttpReply, action: Action, identity: Identity): void {
     const { request } = reply;
+    reply.identity = identity;
     reply.denialFor = ({ data }) => {
       const credentials: Credentials = { headers: request.headers, endpoint: `${request.origin}${this.path}` };
       return scopeDenial(data, this.#auth, identity, credentials);
     };
-    this.#run(reply, action, identity);
+    this.#run(reply, action);
   }
 
-  #run(reply: HttpReply, action: Action, identity: Identity | undefined): void {
+  #run(reply: HttpReply, action: Action): void {
     // A session must take its first message at once.
     if (this.#compat instanceof Promise) {
-      void this.#compat.then(() => this.#run(reply, action, identity));
+      void this.#compat.then(() => this.#run(reply, action));
       return;
     }
     try {
-      const running = action(reply, identity);
+      const running = action(reply);
       if (running !== undefined) running.catch((error: unknown) => this.#fail(reply, error));
     } catch (error) {
       this.#fail(reply, error);
@@ -345,14 +353,6 @@ export class HttpRouter {
 interface OtherEndpoint {
   readonly endpoint: McpEndpoint;
   usedAt: number;
-}
-
-function routeTo(endpointFor: (identity: Identity | undefined) => McpEndpoint): Route {
-  return {
-    POST: (reply, identity) => endpointFor(identity).post(reply, identity),
-    GET: (reply, identity) => endpointFor(identity).get(reply, identity),
-    DELETE: (reply, identity) => endpointFor(identity).delete(reply, identity),
-  };
 }
 
 /** The same for all spellings of a path, such as /a%62c for /abc. Undefined for one that cannot be decoded. */

@@ -12,9 +12,9 @@ import { revisionNamed } from "../../protocol/revisions/index.ts";
 import { type Carrier, NO_CARRIER } from "../../transport/carrier.ts";
 import type { Receive, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
-import { expectsResponse, type ParsedBody } from "./admission.ts";
+import { expectsResponse } from "./admission.ts";
 import { HttpError } from "./http-request.ts";
-import type { HttpReply, ReplyLog } from "./reply.ts";
+import type { HttpReply, ParsedBody, ReplyLog } from "./reply.ts";
 import type { ReplayStore, ReplayStream } from "./replay-stream.ts";
 import { isUnsolicited, SessionStreams } from "./session-streams.ts";
 

@@ -12,7 +12,9 @@ function post(body: RequestInit["body"], headers: Record<string, string> = {}): 
 }
 
 function bodyOf(httpRequest: WebHttpRequest, bodyMs = 20_000): Promise<string> {
-  return new Promise((resolve, reject) => httpRequest.readBody({ messageBytes: MAX, bodyMs }, resolve, reject));
+  return new Promise((resolve, reject) =>
+    httpRequest.readBody({ messageBytes: MAX, bodyMs }, { onBody: resolve, onError: reject }),
+  );
 }
 
 function pieces(...chunks: (string | Uint8Array)[]): ReadableStream<Uint8Array> {

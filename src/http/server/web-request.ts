@@ -6,6 +6,7 @@ import type { ByteHolder } from "../../core/byte-budget.ts";
 import {
   type BodyCounter,
   type BodyLimits,
+  type BodyReceiver,
   type DisconnectListener,
   type HostInfo,
   type RequestHeaders,
@@ -72,8 +73,11 @@ export class WebHttpRequest implements HttpRequest {
     this.#disconnectListener = listener;
   }
 
-  readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void {
-    this.#readBody(limits).then(onBody, onError);
+  readBody(limits: BodyLimits, receiver: BodyReceiver): void {
+    this.#readBody(limits).then(
+      (text) => receiver.onBody(text),
+      (error: unknown) => receiver.onError(error),
+    );
   }
 
   async #readBody({ messageBytes: maxBytes, bodyMs: maxMs, bodies: counter }: BodyLimits): Promise<string> {
