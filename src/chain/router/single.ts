@@ -32,7 +32,8 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
     (names ??= new SingleNames(name, handler, typeof naming === "function" ? await naming() : naming));
   const loaded = (): SingleNames | Promise<SingleNames> => names ?? (loading ??= load());
   const send = async (request: Request, context: Context): Promise<Result> => {
-    const result = await sendTo(undefined, handler, request, context);
+    const isSeen = context.observer !== undefined;
+    const result = await (isSeen ? sendTo(undefined, handler, request, context) : handler(request, context));
     return isObject(result) ? result : checkResult(result, request);
   };
   const list = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
@@ -49,7 +50,7 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
   };
   const run: ItemHandler = (request, context) => {
     const listed = LISTS_BY_METHOD.get(request.method)?.kind;
-    if (isNamedKind(listed)) return list(listed, request, context);
+    if (listed !== undefined && isNamedKind(listed)) return list(listed, request, context);
     const named = namedIn(request);
     if (named === undefined) return send(request, context);
     const { kind, name } = named;

@@ -15,9 +15,11 @@ export interface SessionKey {
   readonly isOwn: boolean;
 }
 
+const SHARED_BY_ALL: SessionKey = { key: "", isOwn: false };
+
 /** `asks`: whether the upstream has been seen to ask. `share` is not "per-request", which has no shared sessions. */
 export function sessionKeyFor(share: Share | undefined, caller: Caller, asks: boolean): SessionKey {
-  if (share === "shared") return { key: "", isOwn: false };
+  if (share === "shared") return SHARED_BY_ALL;
   const { style, principal, canBeAsked } = caller;
   const hasOwn =
     style === "session" && (share === "per-session" || (share === "per-caller" && principal === undefined));

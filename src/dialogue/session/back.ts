@@ -181,10 +181,12 @@ export class SessionBack implements PeerListener {
 
   /** Returns the answer in the server's revision. */
   async #send({ method, params: given }: Request, context: Context, how: TaskRequestOptions): Promise<Result> {
-    const { revision } = this.#terms;
+    const { revision, capabilities } = this.#terms;
     if (!revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
-    const settingLevel = context.logLevel === undefined ? undefined : this.#setLevel(context.logLevel);
-    if (settingLevel !== undefined) await settingLevel;
+    if (context.logLevel !== undefined && capabilities["logging"] !== undefined) {
+      const settingLevel = this.#setLevel(context.logLevel);
+      if (settingLevel !== undefined) await settingLevel;
+    }
     const plain = revision.lower.request(method, withoutEnvelope(given));
     const lowered: Params = how.extraParams === undefined ? plain : { ...plain, ...how.extraParams };
     const wantsProgress = given._meta?.["progressToken"] !== undefined;
