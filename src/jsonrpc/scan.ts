@@ -62,17 +62,17 @@ export function hasPlainTokens(text: string, value: unknown): boolean {
   // No valid message has both, so it need not be fast.
   if (params !== undefined && result !== undefined) return false;
   const meta = params?._meta ?? result?._meta;
-  const tokens: readonly unknown[] = [
-    typeof id === "number" ? undefined : id,
-    params?.requestId,
-    params?.progressToken,
-    meta?.progressToken,
-    meta?.[STREAM],
-  ];
-  for (const token of tokens) {
-    if (token !== undefined && (typeof token !== "string" || text.includes("\\"))) return false;
-  }
-  return typeof id !== "number" || isPlainId(text, id);
+  const arePlain =
+    (typeof id === "number" || isPlainToken(text, id)) &&
+    isPlainToken(text, params?.requestId) &&
+    isPlainToken(text, params?.progressToken) &&
+    isPlainToken(text, meta?.progressToken) &&
+    isPlainToken(text, meta?.[STREAM]);
+  return arePlain && (typeof id !== "number" || isPlainId(text, id));
+}
+
+function isPlainToken(text: string, token: unknown): boolean {
+  return token === undefined || (typeof token === "string" && !text.includes("\\"));
 }
 
 const HEAD = '{"jsonrpc":"2.0",';
