@@ -3,10 +3,10 @@
 
 import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { onAbort } from "../core/async.ts";
-import type { AskOptions, Context, Handler, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, Result } from "../core/handler.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
-import { TaskInputRequests, waitForTask } from "../tasks/completion.ts";
-import { initialTaskState, TaskWatch } from "../tasks/watch.ts";
+import { CallerTask } from "../tasks/completion.ts";
+import { initialTaskState, taskRequest } from "../tasks/watch.ts";
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { CallToolResult, DetailedTask, TaskStatus } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
@@ -52,9 +52,8 @@ export class Tasks {
       return known;
     }
     const { handler, calls } = this.#client;
-    const request: Request = { method: "tasks/get", params: { taskId } };
-    const find = (context: Context): Promise<Result> => handler(request, context);
-    const state = await calls.run(request.method, options, find, true).catch((error: unknown) => {
+    const find = (context: Context): Promise<Result> => handler(taskRequest("tasks/get", taskId), context);
+    const state = await calls.run("tasks/get", options, find, true).catch((error: unknown) => {
       throw unknownTask(taskId, error);
     });
     const { resultType: _complete, ...fields } = state;
@@ -88,17 +87,13 @@ function unknownTask(taskId: string, error: unknown): unknown {
  */
 export class TaskHandle implements AsyncIterable<DetailedTask> {
   readonly #client: TaskClient;
-  readonly #watch: TaskWatch;
-  /** The name of the tool, for error messages. */
-  readonly #tool: string;
-  readonly #inputRequests = new TaskInputRequests();
+  readonly #watch: CallerTask;
   #watchers = 0;
 
   /** Use `client.callToolAsTask()` or `client.task()`. */
   constructor(client: TaskClient, state: Json, tool: string) {
     this.#client = client;
-    this.#watch = new TaskWatch(client.handler, client.defaultContext, state);
-    this.#tool = tool;
+    this.#watch = new CallerTask(client.handler, client.defaultContext, state, tool);
   }
 
   /** The id of the task; empty if the server answered at once without one. */
@@ -133,15 +128,10 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
    * or a timeout ends the wait, not the task.
    */
   async result(options: CallOptions = {}): Promise<CallToolResult> {
-    const { handler, calls } = this.#client;
     const release = this.#subscribe();
     try {
-      const wait = (context: Context): Promise<Json> => {
-        const ask = (request: Request, askOptions: AskOptions): Promise<Result> => context.ask(request, askOptions);
-        const waiter = { handler, context, tool: this.#tool, respectsPollInterval: true, ask };
-        return waitForTask(this.#watch, this.#inputRequests, waiter);
-      };
-      const state = await calls.run(`result() of task ${this.id}`, options, wait, true);
+      const wait = (context: Context): Promise<Json> => this.#watch.complete(context, { respectsPollInterval: true });
+      const state = await this.#client.calls.run(`result() of task ${this.id}`, options, wait, true);
       return (await resultOfTask(state)) as CallToolResult;
     } finally {
       release();
@@ -152,14 +142,12 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
   async cancel(options: CallOptions = {}): Promise<void> {
     if (this.isOver) return;
     const cancel = async (context: Context): Promise<void> => {
-      await this.#client.handler({ method: "tasks/cancel", params: { taskId: this.id } }, context);
+      await this.#client.handler(taskRequest("tasks/cancel", this.id), context);
       await this.#watch.refresh(context).catch(() => undefined);
     };
     await this.#client.calls.run(`cancel() of task ${this.id}`, options, cancel, true);
     // The server may take its time or ignore the request. For this handle, the task is cancelled now.
-    const { inputRequests: _requests, ...state } = this.#watch.state;
-    const statusMessage = "The task was cancelled by request";
-    this.#watch.update({ ...state, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() });
+    this.#watch.setCancelled();
   }
 
   /** Calls the listener with every change until the task is over. Returns a function that stops it. */

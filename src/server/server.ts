@@ -362,7 +362,8 @@ class Registry {
     if (this.prompts.hasCompleters || this.resources.hasCompleters) this.#offer("completion");
     if (this.tools.hasTaskTools && !this.#groups.has("tasks")) {
       this.#groups.add("tasks");
-      const answer: Handler = async (request, context) => (await this.#loadTasks()).answer(request, context);
+      const answer: Handler = async (request, context) =>
+        this.#results.complete(await (await this.#loadTasks()).store.answer(request, context));
       for (const method of TASK_METHODS) this.#methods.set(method, answer);
     }
     this.subscriptions.listChanged(list);
@@ -413,7 +414,7 @@ class Registry {
   }
 
   async close(): Promise<void> {
-    this.#tasks?.close();
+    this.#tasks?.store.close();
     this.subscriptions.close();
     await Promise.allSettled(this.#middleware.map(async (one) => one.close?.()));
   }
@@ -457,7 +458,7 @@ class Registry {
     const asked = request.params.notifications;
     const { taskIds = [], resourceSubscriptions = [] } = asked;
     const withTasks = this.#groups.has("tasks") && taskIds.length > 0;
-    const tasks = withTasks ? await (await this.#loadTasks()).subscribe(taskIds, context) : undefined;
+    const tasks = withTasks ? await (await this.#loadTasks()).store.subscribe(taskIds, context) : undefined;
     const resources = new Map<string, readonly string[]>();
     for (const uri of subscribe ? resourceSubscriptions : []) {
       const scopes = this.resources.scopesOf(uri, context);

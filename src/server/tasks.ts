@@ -3,16 +3,14 @@
 // that, or if there are too many tasks. This file is loaded when first needed.
 
 import { forwardAbort } from "../core/async.ts";
-import type { Context, Request, Result } from "../core/handler.ts";
+import type { Context, Request } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { AnswerOf } from "../protocol/methods.ts";
 import type { CallToolResult, InputRequiredResult, InputResponse } from "../protocol/model/index.ts";
-import type { TaskSubscription } from "../protocol/subscribers.ts";
 import { hasTasks, tasksNotDeclared } from "../protocol/tasks.ts";
 import { MemoryTasks, type Task, type TaskLimits } from "../tasks/memory.ts";
-import { answerTaskRequest, subscribeToTasks } from "../tasks/store.ts";
 import { InputRequired } from "./input-required.ts";
 import type { TaskOptions } from "./options.ts";
 import type { ResultBuilder } from "./result-builder.ts";
@@ -35,11 +33,11 @@ export interface TaskCall {
 
 export class Tasks {
   readonly #results: ResultBuilder;
-  readonly #store: MemoryTasks;
+  readonly store: MemoryTasks;
 
   constructor(results: ResultBuilder, limits: TaskLimits) {
     this.#results = results;
-    this.#store = new MemoryTasks(limits);
+    this.store = new MemoryTasks(limits);
   }
 
   /** Returns a task or the tool's result, depending on what the tool and the caller support. */
@@ -51,23 +49,10 @@ export class Tasks {
       return this.#run(call, context, () => undefined);
     }
     // At the limit, a tool with optional tasks runs as a plain call.
-    if (isRequired && !this.#store.hasPlace(context.caller)) {
+    if (isRequired && !this.store.hasPlace(context.caller)) {
       throw McpError.of("rate_limited", "Too many tasks; try again after some have expired");
     }
     return new Promise((resolve, reject) => this.#begin(call, resolve, reject));
-  }
-
-  /** Answers `tasks/*`. */
-  async answer(request: Request, context: Context): Promise<Result> {
-    return this.#results.complete(await answerTaskRequest(this.#store, request, context));
-  }
-
-  subscribe(ids: readonly string[], context: Context): Promise<TaskSubscription | undefined> {
-    return subscribeToTasks(this.#store, ids, context);
-  }
-
-  close(): void {
-    this.#store.close();
   }
 
   #begin(call: TaskCall, resolve: (answer: AnswerOf<"tools/call">) => void, reject: (error: unknown) => void): void {
@@ -77,17 +62,17 @@ export class Tasks {
     let task: Task | undefined;
     const detach = (): void => {
       if (task !== undefined || isDone || abort.signal.aborted) return;
-      task = this.#store.add(abort, defined(options), context.caller, scopes);
+      task = this.store.add(abort, defined(options), context.caller, scopes);
       if (task === undefined) return;
       // The request is answered now, so its cancellation no longer affects the task.
       abort.forget();
-      resolve({ resultType: "task", ...task.fields(), _meta: this.#results.meta });
+      resolve({ resultType: "task", ...task.fields, _meta: this.#results.meta });
     };
     if (options.when !== "when-detached") detach();
     const end = (): void => {
       isDone = true;
       abort.forget();
-      if (task !== undefined) this.#store.done(task);
+      if (task !== undefined) this.store.done(task);
     };
     this.#run(
       call,

@@ -6,12 +6,11 @@ import { eventually } from "../../test/support/waiting.ts";
 import { servePeer } from "../../test/support/dialogue/served-connection.ts";
 import { statelessMeta, type RawPeer } from "../../test/support/dialogue/raw-peer.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/tasks/task-server.ts";
-import type { Context, Handler, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, Result } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { hasTasks, TASKS_EXTENSION, tasksNotDeclared } from "../protocol/tasks.ts";
-import { TaskInputRequests, waitForTask, type TaskWaiter } from "./completion.ts";
+import { CallerTask } from "./completion.ts";
 import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
-import { TaskWatch } from "./watch.ts";
 
 type Loose = { readonly [key: string]: unknown };
 
@@ -160,12 +159,11 @@ describe("an input request whose connection is lost", () => {
       ask: () => Promise.reject(new Error("Not by this way")),
     };
     const made = await server.handler({ method: "tools/call", params: { name: "job" } }, context);
-    const watch = new TaskWatch(server.handler, context, made);
-    watch.subscribe();
-    const questions = new TaskInputRequests();
+    const task = new CallerTask(server.handler, context, made, "job");
+    task.subscribe();
     const signals: AbortSignal[] = [];
     const answers: ((answer: Result) => void)[] = [];
-    const ask: TaskWaiter["ask"] = (_request: Request, { signal }) =>
+    const ask: Context["ask"] = (_request, { signal } = {}) =>
       new Promise<Result>((resolve, reject) => {
         if (signal === undefined) throw new Error("A question without a signal");
         signals.push(signal);
@@ -173,14 +171,13 @@ describe("an input request whose connection is lost", () => {
         signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
       });
     const first = { isGone: false };
-    const wait = (carrier: { isGone: boolean }): Promise<Loose> =>
-      waitForTask(watch, questions, { handler: server.handler, context, tool: "job", carrier, ask });
+    const wait = (carrier: { isGone: boolean }): Promise<Loose> => task.complete({ ...context, ask }, { carrier });
     const one = wait(first);
     server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
     await eventually(() => expect(signals).toHaveLength(1));
     const two = wait({ isGone: false });
     first.isGone = true;
-    watch.wake();
+    task.wake();
     await eventually(() => expect(signals).toHaveLength(2));
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
     answers[1]?.({ action: "accept" });

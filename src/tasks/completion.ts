@@ -1,134 +1,135 @@
-// Waits for a task to finish on behalf of a caller that can be asked during a call. Each input request of the task is
+// Waits for a task to finish on behalf of callers that can be asked during a call. Each input request of the task is
 // sent to the caller once, and the answer is returned with `tasks/update`. While no request waits for a task, its input
 // requests are not sent.
 
-import { onAbort, attempt } from "../core/async.ts";
+import { attempt, onAbort } from "../core/async.ts";
 import type { AskOptions, Context, Handler, Request, Result } from "../core/handler.ts";
-import type { ErrorBody } from "../jsonrpc/message.ts";
 import { isObject } from "../core/values.ts";
+import type { ErrorBody } from "../jsonrpc/message.ts";
 import { CANCEL, isHandlerFailure, unansweredResult } from "../protocol/client-results.ts";
 import { McpError, toMcpError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
-import { initialTaskState, TaskWatch } from "./watch.ts";
+import { initialTaskState, taskRequest, TaskWatch } from "./watch.ts";
 
-/** A request that waits for a task to finish. */
-export interface TaskWaiter {
-  readonly handler: Handler;
-  /** The context of a caller that has declared tasks. */
-  readonly context: Context;
-  /** The name of the tool, for error messages. */
-  readonly tool: unknown;
+export interface WaitOptions {
   /** Skips the first poll if the poll interval has not passed. Only for callers that are allowed to see the task. */
   readonly respectsPollInterval?: boolean;
-  /** Requests to the client cannot be sent through this request when it is gone. */
+  /** Requests to the client cannot be sent through the waiting request when it is gone. */
   readonly carrier?: { readonly isGone: boolean };
-  readonly ask: (request: Request, options: AskOptions) => Promise<Result>;
 }
 
-/** Why waiting ends before the task does: the caller could not answer, or the server did not accept the answer. */
-type InputFailure = { readonly unanswered: McpError } | { readonly rejected: unknown };
+/** A request that waits for the task, and why it must not wait any longer. */
+interface Waiter {
+  /** The context of a caller that has declared tasks. */
+  readonly context: Context;
+  readonly carrier: WaitOptions["carrier"];
+  /** The caller could not answer. */
+  unanswered: McpError | undefined;
+  /** The server did not accept the answer. */
+  rejected: { readonly error: unknown } | undefined;
+}
 
-interface SentRequest {
-  readonly waiter: TaskWaiter;
+interface SentInput {
+  readonly waiter: Waiter;
   readonly stop: AbortController;
 }
 
-/** The input requests of one task that have been sent to its caller, by any of the requests that wait for it. */
-export class TaskInputRequests {
-  readonly #sent = new Map<string, SentRequest>();
+/** A task whose input requests are sent to its caller, by any of the requests that wait for it. */
+export class CallerTask extends TaskWatch {
+  /** The name of the tool, for error messages. */
+  readonly tool: unknown;
+  /** The input requests that wait for an answer, by key. */
+  readonly #sent = new Map<string, SentInput>();
   /** Keys of answered input requests, since the task may list them a little longer. */
   readonly #answered = new Set<string>();
 
-  /** Sends the input requests that have not been sent yet. */
-  send(watch: TaskWatch, waiter: TaskWaiter, onFailure: (failure: InputFailure) => void): void {
+  constructor(handler: Handler, context: Context, state: Json, tool: unknown, onChange?: (state: Json) => void) {
+    super(handler, context, state, onChange);
+    this.tool = tool;
+  }
+
+  /** Waits until the task is finished, and passes its input requests to the caller of `context`. */
+  async complete(context: Context, { respectsPollInterval, carrier }: WaitOptions = {}): Promise<Json> {
+    const waiter: Waiter = { context, carrier, unanswered: undefined, rejected: undefined };
+    try {
+      if (respectsPollInterval !== true || !this.isFresh) await this.poll(context);
+      while (!this.isFinished) {
+        if (this.state["status"] === "input_required") this.#sendInputs(waiter);
+        await this.changed(context.signal);
+        if (this.isFinished) break;
+        if (waiter.rejected !== undefined) throw waiter.rejected.error;
+        if (waiter.unanswered !== undefined) await this.#finishUnanswered(waiter.unanswered, context);
+      }
+    } finally {
+      const ended = this.isFinished ? "The task is finished" : "The request that waited for the task has ended";
+      for (const { stop, waiter: sender } of this.#sent.values())
+        if (this.isFinished || sender === waiter) stop.abort(new Error(ended));
+    }
+    return this.state;
+  }
+
+  /** Cancels the task, with a signal of its own, since the caller's may be aborted already. Ignores failures. */
+  async abandon(context: Context): Promise<void> {
+    const { signal } = new AbortController();
+    const request = taskRequest("tasks/cancel", this.id);
+    await attempt(() => this.handler(request, { ...context, signal })).catch(() => undefined);
+  }
+
+  /** Sends the input requests that have not been sent yet, or whose sender is gone. */
+  #sendInputs(waiter: Waiter): void {
     // Another waiter may still be able to send.
     if (waiter.carrier?.isGone === true) return;
-    const open = watch.state["inputRequests"];
+    const open = this.state["inputRequests"];
     for (const [key, request] of Object.entries(isObject(open) ? open : {})) {
-      if (this.#isNew(key)) void this.#send(key, request, watch, waiter, onFailure);
+      const sent = this.#sent.get(key);
+      if (sent === undefined ? this.#answered.has(key) : sent.waiter.carrier?.isGone !== true) continue;
+      sent?.stop.abort(new Error("The request is sent again"));
+      void this.#send(key, request, waiter);
     }
   }
 
-  /** Cancels unanswered input requests. With `by`, only those of that waiter; another waiter can send them again. */
-  cancel(reason: string, by?: TaskWaiter): void {
-    for (const { stop, waiter } of this.#sent.values()) {
-      if (by === undefined || waiter === by) stop.abort(new Error(reason));
-    }
-  }
-
-  /** Whether the input request must be sent: for the first time, or again because the waiter that sent it is gone. */
-  #isNew(key: string): boolean {
-    const sent = this.#sent.get(key);
-    if (sent === undefined) return !this.#answered.has(key);
-    if (sent.waiter.carrier?.isGone !== true) return false;
-    sent.stop.abort(new Error("The request is sent again"));
-    return true;
-  }
-
-  async #send(
-    key: string,
-    request: unknown,
-    watch: TaskWatch,
-    waiter: TaskWaiter,
-    onFailure: (failure: InputFailure) => void,
-  ): Promise<void> {
-    const sent: SentRequest = { waiter, stop: new AbortController() };
+  async #send(key: string, request: unknown, waiter: Waiter): Promise<void> {
+    const sent: SentInput = { waiter, stop: new AbortController() };
     this.#sent.set(key, sent);
     const { signal } = sent.stop;
-    const { handler, context } = waiter;
+    const { context } = waiter;
     let answer: Result | undefined;
     try {
-      answer = await askCaller(request, { key, signal }, waiter);
-      const params = { taskId: watch.id, inputResponses: { [key]: answer } };
-      await handler({ method: "tasks/update", params }, context);
+      answer = await askCaller(request, { key, signal }, context);
+      await this.handler(taskRequest("tasks/update", this.id, { inputResponses: { [key]: answer } }), context);
       this.#answered.add(key);
     } catch (error) {
       // It is not a failure if we cancelled the input request, or if the waiting request was cancelled.
       if (signal.aborted || context.signal.aborted) return;
-      onFailure(answer === undefined ? { unanswered: toMcpError(error) } : { rejected: error });
+      if (answer === undefined) waiter.unanswered ??= toMcpError(error);
+      else waiter.rejected ??= { error };
     } finally {
       if (this.#sent.get(key) === sent) this.#sent.delete(key);
       // Another waiter may have to send the input request now.
-      watch.wake();
+      this.wake();
     }
+  }
+
+  /**
+   * Ends a task whose input request failed, with an error result for this caller. The protocol cannot report the failure
+   * to the server, so the task is cancelled there.
+   */
+  async #finishUnanswered(error: McpError, context: Context): Promise<void> {
+    const lastUpdatedAt = new Date().toISOString();
+    this.update({ ...this.state, status: "completed", lastUpdatedAt, result: unansweredResult(this.tool, error) });
+    await this.abandon(context);
   }
 }
 
-async function askCaller(request: unknown, options: AskOptions, { ask, context }: TaskWaiter): Promise<Result> {
+async function askCaller(request: unknown, options: AskOptions, context: Context): Promise<Result> {
   const { method, params } = (isObject(request) ? request : {}) as Partial<Request>;
   try {
-    return await ask({ method: String(method), params: params ?? {} }, options);
+    return await context.ask({ method: String(method), params: params ?? {} }, options);
   } catch (error) {
     const isCancelled = options.signal?.aborted === true || context.signal.aborted;
     if (method !== "elicitation/create" || isCancelled || isHandlerFailure(error)) throw error;
     return CANCEL;
   }
-}
-
-/** Waits until the task is finished, and passes its input requests to the caller. */
-export async function waitForTask(
-  watch: TaskWatch,
-  inputRequests: TaskInputRequests,
-  waiter: TaskWaiter,
-): Promise<Json> {
-  const { signal } = waiter.context;
-  const failures: InputFailure[] = [];
-  try {
-    if (waiter.respectsPollInterval !== true || !watch.isFresh) await watch.poll(waiter.context);
-    while (!watch.isFinished) {
-      if (watch.state["status"] === "input_required")
-        inputRequests.send(watch, waiter, (failure) => failures.push(failure));
-      await watch.changed(signal);
-      const [failure] = failures;
-      if (failure === undefined || watch.isFinished) continue;
-      if ("rejected" in failure) throw failure.rejected;
-      await finishUnanswered(watch, waiter, failure.unanswered);
-    }
-  } finally {
-    if (watch.isFinished) inputRequests.cancel("The task is finished");
-    else inputRequests.cancel("The request that waited for the task has ended", waiter);
-  }
-  return watch.state;
 }
 
 /** Returns the tool's result from a finished task, or throws its error. */
@@ -146,40 +147,20 @@ export async function completeTask(
   request: Request,
   context: Context,
 ): Promise<Json> {
-  const watch = new TaskWatch(handler, context, initialTaskState(created));
-  const ask: TaskWaiter["ask"] = (input, options) => context.ask(input, options);
-  const waiter: TaskWaiter = { handler, context, tool: request.params["name"], respectsPollInterval: true, ask };
+  const task = new CallerTask(handler, context, initialTaskState(created), request.params["name"]);
   const { signal } = context;
   // Cancel the task immediately, since the caller may be about to close the connection.
-  const cancel = (): void => void cancelTask(watch, waiter);
+  const cancel = (): void => void task.abandon(context);
   const forget = onAbort(signal, cancel);
   if (signal.aborted) cancel();
-  watch.subscribe();
+  task.subscribe();
   try {
-    return await waitForTask(watch, new TaskInputRequests(), waiter);
+    return await task.complete(context, { respectsPollInterval: true });
   } catch (error) {
-    if (!watch.isFinished && !signal.aborted) cancel();
+    if (!task.isFinished && !signal.aborted) cancel();
     throw error;
   } finally {
     forget();
-    watch.close();
+    task.close();
   }
-}
-
-/** Uses a signal of its own, since the caller's may be aborted already. */
-async function cancelTask(watch: TaskWatch, { handler, context }: TaskWaiter): Promise<void> {
-  const { signal } = new AbortController();
-  const request: Request = { method: "tasks/cancel", params: { taskId: watch.id } };
-  await attempt(() => handler(request, { ...context, signal })).catch(() => undefined);
-}
-
-/**
- * Ends a task whose input request failed, with an error result for this caller. The protocol cannot report the failure
- * to the server, so the task is cancelled there.
- */
-async function finishUnanswered(watch: TaskWatch, waiter: TaskWaiter, error: McpError): Promise<void> {
-  const now = new Date().toISOString();
-  const result = unansweredResult(waiter.tool, error);
-  watch.update({ ...watch.state, status: "completed", lastUpdatedAt: now, result });
-  await cancelTask(watch, waiter);
 }

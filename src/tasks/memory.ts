@@ -3,7 +3,6 @@
 
 import { Buffer } from "node:buffer";
 import type { ForwardedAbort } from "../core/async.ts";
-import { ExpiringMap } from "../core/expiring-map.ts";
 import { FairLimit } from "../core/fair-limit.ts";
 import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
@@ -13,7 +12,8 @@ import type { Json } from "../protocol/revision.ts";
 import { demandScopes, permits } from "../protocol/scopes.ts";
 import { isTaskFinished } from "../protocol/tasks.ts";
 import { PendingInputs } from "./pending-inputs.ts";
-import { taskOwner, type TaskStore, type WatchedTask } from "./store.ts";
+import { TaskStore, type WatchedTask } from "./store.ts";
+import { TaskTable } from "./table.ts";
 
 /**
  * Limits on the tasks of a server.
@@ -39,17 +39,13 @@ interface TaskTimes {
   readonly pollIntervalMs: number;
 }
 
-export class MemoryTasks implements TaskStore {
+export class MemoryTasks extends TaskStore {
   readonly #limits: TaskLimits;
   readonly #places: FairLimit;
-  readonly #tasks = new ExpiringMap<string, Task>({
-    onExpired: (task) => {
-      task.expire();
-      this.#forget(task);
-    },
-  });
+  readonly #tasks = new TaskTable<Task>((task) => this.#dropped(task));
 
   constructor(limits: TaskLimits) {
+    super();
     this.#limits = limits;
     this.#places = new FairLimit(limits.max ?? 1_000, limits.maxPerCaller ?? 100);
   }
@@ -67,8 +63,8 @@ export class MemoryTasks implements TaskStore {
   }
 
   async list({ caller }: Context): Promise<readonly Json[]> {
-    const owned = this.#tasks.keys().flatMap((id) => this.#get(id, caller) ?? []);
-    return owned.filter(({ scopes }) => permits(scopes, caller)).map((task) => task.state);
+    const owned = this.#tasks.values().filter(({ principal }) => principal === caller.principal);
+    return owned.filter(({ scopes }) => permits(scopes, caller)).map(({ state }) => state);
   }
 
   async watch(ids: readonly string[], { caller }: Context): Promise<readonly WatchedTask[]> {
@@ -94,23 +90,18 @@ export class MemoryTasks implements TaskStore {
       ttlMs: Math.min(own.ttlMs ?? ttlMs, maxTtlMs),
       pollIntervalMs: own.pollIntervalMs ?? pollIntervalMs,
     };
-    const task = new Task(abort, principal, scopes, times);
-    this.#tasks.set(task.id, task, times.ttlMs);
-    return task;
+    return this.#tasks.add(new Task(abort, principal, scopes, times));
   }
 
   /** Call when the tool of a task has returned or thrown. */
   done(task: Task): void {
-    task.isDone = true;
     if (!this.#tasks.has(task.id)) this.#places.release(task.principal);
+    task.isDone = true;
   }
 
   close(): void {
-    for (const task of this.#tasks.values()) {
-      task.cancel("The server is closing");
-      this.#forget(task);
-    }
-    this.#tasks.clear();
+    for (const task of this.#tasks.values()) task.cancel("The server is closing");
+    this.#tasks.close();
   }
 
   /** A task of another principal gives the same error as an unknown one, so that callers learn nothing about it. */
@@ -123,41 +114,39 @@ export class MemoryTasks implements TaskStore {
     return task;
   }
 
-  #get(id: string, caller: Caller): Task | undefined {
+  #get(id: string, { principal }: Caller): Task | undefined {
     const task = this.#tasks.get(id);
-    return task?.principal === taskOwner(caller) ? task : undefined;
+    return task?.principal === principal ? task : undefined;
   }
 
   /** The task keeps its place until its tool is done: a tool may ignore its signal. */
-  #forget(task: Task): void {
-    this.#tasks.delete(task.id);
+  #dropped(task: Task): void {
+    task.expire();
     if (task.isDone) this.#places.release(task.principal);
   }
 }
 
-type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpError["toBody"]> };
+/** The fields that every status has. */
+type Fields = Omit<TaskFields, "statusMessage"> & { readonly statusMessage: string | undefined };
 
 /**
  * One task. Its status alternates between working and input_required until the task is finished, and then never changes
  * again, whatever the tool does.
  */
-export class Task {
+export class Task implements WatchedTask {
   readonly id: string = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
   readonly principal: string | undefined;
   /** The scopes of the tool. Every request about the task needs them too. */
   readonly scopes: readonly string[];
   /** Whether the tool has returned or thrown. It may run on after its task is finished. */
   isDone = false;
-  readonly #times: TaskTimes;
   /** Aborts the tool. */
   readonly #abort: ForwardedAbort;
   readonly #inputs = new PendingInputs(() => this.#move(this.#inputs.size === 0 ? "working" : "input_required"));
   readonly #watchers = new Set<(state: Json) => void>();
-  readonly #createdAt = new Date().toISOString();
-  #updatedAt = this.#createdAt;
-  #status: TaskStatus = "working";
-  #message: string | undefined;
-  #outcome: Outcome | undefined;
+  #fields: Fields;
+  /** The field `result` or `error` of a finished task. */
+  #outcome: Json | undefined;
   #isNotifying = false;
 
   constructor(
@@ -169,36 +158,27 @@ export class Task {
     this.#abort = abort;
     this.principal = principal;
     this.scopes = scopes ?? [];
-    this.#times = times;
+    const now = new Date().toISOString();
+    const status = "working";
+    this.#fields = { taskId: this.id, status, statusMessage: undefined, createdAt: now, lastUpdatedAt: now, ...times };
+  }
+
+  get fields(): TaskFields {
+    return defined(this.#fields);
+  }
+
+  get state(): Json {
+    const { requests: inputRequests } = this.#inputs;
+    return { ...this.fields, ...defined({ inputRequests }), ...this.#outcome };
   }
 
   get isFinished(): boolean {
-    return isTaskFinished(this.#status);
-  }
-
-  /** The fields that every status has. */
-  fields(): TaskFields {
-    return defined({
-      taskId: this.id,
-      status: this.#status,
-      statusMessage: this.#message,
-      createdAt: this.#createdAt,
-      lastUpdatedAt: this.#updatedAt,
-      ...this.#times,
-    });
-  }
-
-  /** The fields of its status too. */
-  get state(): Json {
-    const { requests: inputRequests } = this.#inputs;
-    return { ...this.fields(), ...defined({ inputRequests }), ...this.#outcome };
+    return isTaskFinished(this.#fields.status);
   }
 
   /** Sets the status message. Watchers are not notified, but `tasks/get` returns it. */
   setMessage(message: string): void {
-    if (this.isFinished || message === this.#message) return;
-    this.#message = message;
-    this.#updatedAt = new Date().toISOString();
+    if (!this.isFinished && message !== this.#fields.statusMessage) this.#set({ statusMessage: message });
   }
 
   async ask(request: Request, options: AskOptions = {}): Promise<Result> {
@@ -208,7 +188,7 @@ export class Task {
   }
 
   /** Answers the open requests with these keys. Throws if a response is invalid. */
-  update(responses: { readonly [key: string]: unknown }): void {
+  update(responses: Json): void {
     this.#inputs.answer(responses);
   }
 
@@ -216,11 +196,10 @@ export class Task {
   complete(result: Result): void {
     try {
       JSON.stringify(result);
+      this.#end("completed", { result });
     } catch (error) {
       this.fail(McpError.of("internal_error", `The result cannot be sent as JSON: ${errorMessage(error)}`));
-      return;
     }
-    this.#end("completed", { result });
   }
 
   /** Never throws, even if the thrown value is a Proxy whose traps throw. */
@@ -243,7 +222,7 @@ export class Task {
   /** Ends the task at the end of its lifetime and aborts a tool that is still running. */
   expire(): void {
     if (this.isFinished) return;
-    const error = McpError.of("timeout", `The task did not finish within its lifetime of ${this.#times.ttlMs} ms`);
+    const error = McpError.of("timeout", `The task did not finish within its lifetime of ${this.#fields.ttlMs} ms`);
     this.fail(error);
     this.#abort.abort(error);
   }
@@ -254,25 +233,27 @@ export class Task {
     return () => this.#watchers.delete(watcher);
   }
 
-  #end(status: TaskStatus, outcome: Outcome | undefined, message?: string): void {
+  #end(status: TaskStatus, outcome: Json | undefined, statusMessage?: string): void {
     if (this.isFinished) return;
     this.#outcome = outcome;
-    this.#message = message;
+    this.#set({ statusMessage });
     this.#inputs.drop(new Error("The task is finished"));
     this.#move(status);
   }
 
+  #set(change: Partial<Fields>): void {
+    this.#fields = { ...this.#fields, ...change, lastUpdatedAt: new Date().toISOString() };
+  }
+
   #move(status: TaskStatus): void {
     if (this.isFinished) return;
-    this.#status = status;
-    this.#updatedAt = new Date().toISOString();
+    this.#set({ status });
     // Several changes in one tick cause one notification.
     if (this.#isNotifying || this.#watchers.size === 0) return;
     this.#isNotifying = true;
     queueMicrotask(() => {
       this.#isNotifying = false;
-      const { state } = this;
-      for (const watcher of [...this.#watchers]) watcher(state);
+      for (const watcher of [...this.#watchers]) watcher(this.state);
     });
   }
 }

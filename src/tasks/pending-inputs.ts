@@ -1,16 +1,14 @@
 // The requests to the client that a task, or a parked call, waits for. Each has a key, under which the client answers it.
 
-import { onAbort } from "../core/async.ts";
+import { type Deferred, deferred, onAbort } from "../core/async.ts";
 import type { AskOptions, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { checkClientResult } from "../protocol/client-results.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import type { InputRequests } from "../protocol/model/index.ts";
 
-interface PendingInput {
+interface PendingInput extends Deferred<Result> {
   readonly request: Request;
-  readonly resolve: (result: Result) => void;
-  readonly reject: (reason: unknown) => void;
   /** Stops watching the request's own signal. */
   readonly unwatch: () => void;
 }
@@ -36,22 +34,19 @@ export class PendingInputs {
     return Object.fromEntries([...this.#open].map(([key, { request }]) => [key, request])) as InputRequests;
   }
 
-  ask(request: Request, { key: wanted, signal }: AskOptions = {}): Promise<Result> {
-    return new Promise<Result>((resolve, reject) => {
-      // Rejects a request that has no JSON form, since a task with such a request could not be sent.
-      JSON.stringify(request);
-      if (signal?.aborted === true) {
-        reject(signal.reason as Error);
-        return;
-      }
-      const key = this.#newKey(wanted);
-      const unwatch = onAbort(signal, () => {
-        if (this.#open.delete(key)) reject(signal?.reason as Error);
-        this.#onChange();
-      });
-      this.#open.set(key, { request, resolve, reject, unwatch });
+  async ask(request: Request, { key: wanted, signal }: AskOptions = {}): Promise<Result> {
+    // Throws for a request that has no JSON form, since a task with such a request could not be sent.
+    JSON.stringify(request);
+    signal?.throwIfAborted();
+    const key = this.#newKey(wanted);
+    const answer = deferred<Result>();
+    const unwatch = onAbort(signal, () => {
+      if (this.#open.delete(key)) answer.reject(signal?.reason);
       this.#onChange();
     });
+    this.#open.set(key, { ...answer, request, unwatch });
+    this.#onChange();
+    return answer.promise;
   }
 
   /** Resolves open requests by key; ignores unknown keys. If any response is invalid, throws and resolves none. */

@@ -1,13 +1,14 @@
-// What keeps tasks: one interface, implemented in this process (memory.ts) and over a session with another server
+// What keeps tasks: in this process (memory.ts), or over a session with another server
 // (dialogue/session/server-tasks.ts). All that goes in and out is data, and everything may take a while, so that a store
-// can be shared by several processes. Also what servers of tasks have in common: the answers to `tasks/*`, and
+// can be shared by several processes. Also what all servers of tasks have in common: the answers to `tasks/*`, and
 // subscriptions to tasks.
 
-import type { Caller, Context, Request } from "../core/handler.ts";
+import type { Context, Request } from "../core/handler.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { isRequestOf } from "../protocol/methods.ts";
 import type { Json } from "../protocol/revision.ts";
 import type { TaskSubscription } from "../protocol/subscribers.ts";
+import { TASK_CHANGED } from "../protocol/subscription.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
 
 /**
@@ -15,16 +16,42 @@ import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts
  * the id of another's task, as for one that does not exist, and `access_denied` if the caller lacks a scope. A state is a
  * task with the fields that belong to its status, in the shape of the newest revision.
  */
-export interface TaskStore {
-  get(id: string, context: Context): Promise<Json>;
+export abstract class TaskStore {
+  abstract get(id: string, context: Context): Promise<Json>;
   /** Answers input requests of the task by their keys. Unknown keys are ignored. */
-  update(id: string, responses: Json, context: Context): Promise<void>;
+  abstract update(id: string, responses: Json, context: Context): Promise<void>;
   /** Resolves when the cancellation is accepted. A finished task stays as it is. */
-  cancel(id: string, context: Context): Promise<void>;
+  abstract cancel(id: string, context: Context): Promise<void>;
   /** The states of the caller's tasks, oldest first. */
-  list(context: Context): Promise<readonly Json[]>;
+  abstract list(context: Context): Promise<readonly Json[]>;
   /** Those of the tasks that exist and belong to the caller. */
-  watch(ids: readonly string[], context: Context): Promise<readonly WatchedTask[]>;
+  abstract watch(ids: readonly string[], context: Context): Promise<readonly WatchedTask[]>;
+
+  /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`, and `tasks/list` of older revisions. */
+  async answer(request: Request, context: Context): Promise<Json> {
+    const { method } = request;
+    if (method === "tasks/list" && context.caller.style !== "session") throw methodNotFound(method);
+    checkDeclared(method, context);
+    if (method === "tasks/list") return { tasks: await this.list(context) };
+    if (isRequestOf(request, "tasks/get")) return this.get(request.params.taskId, context);
+    if (isRequestOf(request, "tasks/update")) {
+      await this.update(request.params.taskId, request.params.inputResponses, context);
+    } else if (isRequestOf(request, "tasks/cancel")) await this.cancel(request.params.taskId, context);
+    else throw methodNotFound(method);
+    return {};
+  }
+
+  /** A subscription to those of the tasks that the caller may see; undefined if there are none. */
+  async subscribe(ids: readonly string[], context: Context): Promise<TaskSubscription | undefined> {
+    checkDeclared("A subscription to tasks", context);
+    const tasks = await this.watch([...new Set(ids)], context);
+    if (tasks.length === 0) return undefined;
+    return {
+      granted: { taskIds: tasks.map(({ id }) => id) },
+      scopes: tasks.flatMap(({ scopes }) => scopes),
+      begin: (onEnd) => notifyChanges(tasks, context, onEnd),
+    };
+  }
 }
 
 /** A task as far as this process knows it. */
@@ -40,41 +67,6 @@ export interface WatchedTask {
   follow(onChange: (state: Json) => void, onLost: () => void): () => void;
 }
 
-/** The owner of the caller's tasks. */
-export function taskOwner({ principal }: Caller): string | undefined {
-  return principal;
-}
-
-/** Answers `tasks/get`, `tasks/update` and `tasks/cancel`, and `tasks/list` of older revisions. */
-export async function answerTaskRequest(store: TaskStore, request: Request, context: Context): Promise<Json> {
-  const { method } = request;
-  if (method === "tasks/list" && context.caller.style !== "session") throw methodNotFound(method);
-  checkDeclared(method, context);
-  if (method === "tasks/list") return { tasks: await store.list(context) };
-  if (isRequestOf(request, "tasks/get")) return store.get(request.params.taskId, context);
-  if (isRequestOf(request, "tasks/update")) {
-    await store.update(request.params.taskId, request.params.inputResponses, context);
-  } else if (isRequestOf(request, "tasks/cancel")) await store.cancel(request.params.taskId, context);
-  else throw methodNotFound(method);
-  return {};
-}
-
-/** A subscription to those of the tasks that the caller may see; undefined if there are none. */
-export async function subscribeToTasks(
-  store: TaskStore,
-  ids: readonly string[],
-  context: Context,
-): Promise<TaskSubscription | undefined> {
-  checkDeclared("A subscription to tasks", context);
-  const tasks = await store.watch([...new Set(ids)], context);
-  if (tasks.length === 0) return undefined;
-  return {
-    granted: { taskIds: tasks.map(({ id }) => id) },
-    scopes: tasks.flatMap(({ scopes }) => scopes),
-    begin: (onEnd) => notifyChanges(tasks, context, onEnd),
-  };
-}
-
 function checkDeclared(what: string, { caller }: Context): void {
   if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
 }
@@ -88,15 +80,15 @@ function notifyChanges(tasks: readonly WatchedTask[], context: Context, onEnd: (
     if (following.size === 0) onEnd();
   };
   const notify = (task: WatchedTask, params: Json): void => {
-    context.notify({ method: "notifications/tasks", params });
+    context.notify({ method: TASK_CHANGED, params });
     if (isTaskFinished(params["status"])) drop(task);
   };
   for (const task of tasks) {
-    const stop = task.follow(
-      (state) => notify(task, state),
-      () => drop(task),
+    const onChange = (state: Json): void => notify(task, state);
+    following.set(
+      task,
+      task.follow(onChange, () => drop(task)),
     );
-    following.set(task, stop);
   }
   for (const task of tasks) notify(task, task.state);
   return () => {

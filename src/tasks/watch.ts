@@ -3,12 +3,13 @@
 // requests share these polls. A few connection failures in a row are tolerated. A finished task is not polled again,
 // except for authenticated callers, since only the handler knows whether they may still see it.
 
-import type { Context, Caller, Handler, Notification, Request } from "../core/handler.ts";
+import { abortable, attempt, type Deferred, deferred, ignoreRejection } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { attempt, ignoreRejection, abortable, pause } from "../core/async.ts";
+import type { Caller, Context, Handler, Notification, Request } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { INVALID_PARAMS, McpError, errorKind } from "../protocol/errors.ts";
+import { errorKind, INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
+import { grantedIn, listenRequest, namesIn, TASK_CHANGED } from "../protocol/subscription.ts";
 import { isTaskFinished } from "../protocol/tasks.ts";
 import type { WatchedTask } from "./store.ts";
 
@@ -20,25 +21,25 @@ const SUBSCRIBED_POLL_MS = 60_000;
 /** Connection failures in a row before waiting fails. */
 const MAX_FAILURES = 3;
 
-/** A pause until something may have changed, shared by all waiters. */
-interface Wait {
-  readonly ended: Promise<void>;
-  readonly woken: AbortController;
-  waiters: number;
+/** A pause until something may have changed, shared by all that wait. It ends with a notification or the next poll. */
+interface Pause {
+  readonly over: Deferred<void>;
+  readonly timer: NodeJS.Timeout;
+  waiting: number;
 }
 
 export class TaskWatch implements WatchedTask {
   readonly id: string;
   readonly scopes: readonly string[] = [];
-  readonly #handler: Handler;
+  readonly handler: Handler;
   /** The context of a caller that has declared tasks. It belongs to no single call, since a task outlives its call. */
-  readonly #context: Context;
-  readonly #onChange: (state: Json) => void;
+  readonly context: Context;
+  readonly #onChange: ((state: Json) => void) | undefined;
   readonly #since = performance.now();
   #state: Json;
   /** When the state was last confirmed. */
   #updatedAt = performance.now();
-  #wait: Wait | undefined;
+  #pause: Pause | undefined;
   #subscription: AbortController | undefined;
   #isSubscribed = false;
   /** Changes before the subscription was acknowledged may have been missed. */
@@ -47,12 +48,12 @@ export class TaskWatch implements WatchedTask {
   #events = 0;
   #failures = 0;
 
-  constructor(handler: Handler, context: Context, state: Json, onChange: (state: Json) => void = () => undefined) {
+  constructor(handler: Handler, context: Context, state: Json, onChange?: (state: Json) => void) {
     const id = state["taskId"];
     if (typeof id !== "string") throw McpError.of("internal_error", "The server created a task without an id");
     this.id = id;
-    this.#handler = handler;
-    this.#context = context;
+    this.handler = handler;
+    this.context = context;
     this.#state = state;
     this.#onChange = onChange;
   }
@@ -60,6 +61,11 @@ export class TaskWatch implements WatchedTask {
   /** The task with the fields that belong to its status, in the shape of the newest revision. */
   get state(): Json {
     return this.#state;
+  }
+
+  /** Who created the task or asked for it first. */
+  get caller(): Caller {
+    return this.context.caller;
   }
 
   get isFinished(): boolean {
@@ -79,12 +85,11 @@ export class TaskWatch implements WatchedTask {
   }
 
   /** Fetches the state. Throws if the caller of this context may not see it. */
-  async refresh(context: Context = this.#context): Promise<Json> {
+  async refresh(context: Context = this.context): Promise<Json> {
     if (this.isFinished && !hasIdentity(context.caller)) return this.#state;
     const events = this.#events;
     const mayHaveMissed = this.#mayHaveMissed;
-    const request: Request = { method: "tasks/get", params: { taskId: this.id } };
-    const { resultType: _complete, ...state } = await attempt(() => this.#handler(request, context)).catch((error) => {
+    const state = await this.fetch(context).catch((error: unknown) => {
       throw this.#explain(error);
     });
     // A notification that came meanwhile may be newer than the answer.
@@ -94,8 +99,13 @@ export class TaskWatch implements WatchedTask {
     return this.#state;
   }
 
+  protected async fetch(context: Context): Promise<Json> {
+    const { resultType: _complete, ...state } = await this.handler(taskRequest("tasks/get", this.id), context);
+    return state;
+  }
+
   /** Fetches the state for a waiter, tolerating a few connection failures. Throws if waiting is pointless. */
-  async poll(context: Context = this.#context): Promise<void> {
+  async poll(context: Context = this.context): Promise<void> {
     try {
       await this.refresh(context);
       this.#failures = 0;
@@ -106,22 +116,25 @@ export class TaskWatch implements WatchedTask {
         throw error;
       }
     }
-    if (!this.isFinished && this.#leftMs() <= 0) {
-      const ttl = String(this.#state["ttlMs"]);
-      throw new ConnectionError(
-        "timeout",
-        `The task ${this.id} was not finished within the ${ttl} ms that the server gave it`,
-      );
-    }
+    if (this.isFinished || this.#leftMs() > 0) return;
+    const ttl = String(this.#state["ttlMs"]);
+    const problem = `The task ${this.id} was not finished within the ${ttl} ms that the server gave it`;
+    throw new ConnectionError("timeout", problem);
   }
 
   /** Sets the state. A finished task does not change any more. */
   update(state: Json): void {
     if (this.isFinished || !isObject(state) || JSON.stringify(state) === JSON.stringify(this.#state)) return;
     this.#state = state;
-    this.#onChange(state);
+    this.#onChange?.(state);
     this.wake();
     if (this.isFinished) this.close();
+  }
+
+  /** For a task that its server may stop late or never: whoever watches it sees it as cancelled now. */
+  setCancelled(statusMessage = "The task was cancelled by request"): void {
+    const { inputRequests: _asked, ...state } = this.#state;
+    this.update({ ...state, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() });
   }
 
   /** Subscribes to changes, if the handler allows it. */
@@ -132,15 +145,13 @@ export class TaskWatch implements WatchedTask {
     const notify = (notification: Notification): void => {
       if (!stop.signal.aborted) this.#onNotification(notification);
     };
-    const context: Context = { ...this.#context, signal: stop.signal, notify };
-    const params = { notifications: { taskIds: [this.id] } };
     const ended = (): void => {
       if (this.#subscription !== stop) return;
-      this.#subscription = undefined;
-      this.#isSubscribed = false;
+      this.unsubscribe();
       this.wake();
     };
-    attempt(() => this.#handler({ method: "subscriptions/listen", params }, context)).then(ended, ended);
+    const context: Context = { ...this.context, signal: stop.signal, notify };
+    attempt(() => this.handler(listenRequest({ taskIds: [this.id] }), context)).then(ended, ended);
   }
 
   /** From now on the task is only polled. */
@@ -154,13 +165,13 @@ export class TaskWatch implements WatchedTask {
   async changed(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.isFinished) return;
-    const wait = (this.#wait ??= this.#startWait());
-    wait.waiters += 1;
+    const pause = (this.#pause ??= this.#startPause());
+    pause.waiting += 1;
     try {
-      await abortable(signal, wait.ended);
+      await abortable(signal, pause.over.promise);
     } finally {
-      wait.waiters -= 1;
-      if (wait.waiters === 0) this.#end(wait);
+      pause.waiting -= 1;
+      if (pause.waiting === 0) this.#end(pause);
     }
   }
 
@@ -184,12 +195,7 @@ export class TaskWatch implements WatchedTask {
 
   /** Lets all waiters look at the state again. */
   wake(): void {
-    if (this.#wait !== undefined) this.#end(this.#wait);
-  }
-
-  #end(wait: Wait): void {
-    if (this.#wait === wait) this.#wait = undefined;
-    wait.woken.abort();
+    if (this.#pause !== undefined) this.#end(this.#pause);
   }
 
   close(): void {
@@ -197,18 +203,19 @@ export class TaskWatch implements WatchedTask {
     this.unsubscribe();
   }
 
-  #onNotification({ method, params }: Notification): void {
-    if (method === "notifications/subscriptions/acknowledged") {
-      const granted = isObject(params?.["notifications"]) ? params["notifications"]["taskIds"] : undefined;
-      this.#isSubscribed = Array.isArray(granted) && granted.includes(this.id);
+  #onNotification(notification: Notification): void {
+    const { method, params } = notification;
+    const granted = grantedIn(notification);
+    if (granted !== undefined) {
+      this.#isSubscribed = namesIn(granted, "taskIds").includes(this.id);
       this.#mayHaveMissed = this.#isSubscribed;
       // The refresh is deferred, since the handler may send the state right after the acknowledgement. It is not needed
-      // if the state is fresh and a caller waits for a change, since the wait ends with a poll.
+      // if the state is fresh and a caller waits for a change, since the pause ends with a poll.
       queueMicrotask(() => {
-        if (this.#isSubscribed && this.#mayHaveMissed && !(this.isFresh && this.#wait !== undefined))
-          this.refresh().catch(() => undefined);
+        if (this.#isSubscribed && this.#mayHaveMissed && !(this.isFresh && this.#pause !== undefined))
+          void ignoreRejection(this.refresh());
       });
-    } else if (method === "notifications/tasks" && params?.["taskId"] === this.id) {
+    } else if (method === TASK_CHANGED && params?.["taskId"] === this.id) {
       this.#events += 1;
       this.#failures = 0;
       this.#updatedAt = performance.now();
@@ -224,19 +231,24 @@ export class TaskWatch implements WatchedTask {
     this.wake();
   }
 
-  /** A pause that ends with a notification or with the next poll. */
-  #startWait(): Wait {
-    const woken = new AbortController();
-    const polled = pause(this.#pauseMs(), woken.signal).then(() => this.poll());
-    const ended = abortable(woken.signal, ignoreRejection(polled))
-      .catch((error: unknown) => {
-        if (!woken.signal.aborted) throw error;
-      })
-      .finally(() => {
-        if (this.#wait === wait) this.#wait = undefined;
-      });
-    const wait: Wait = { ended: ignoreRejection(ended), waiters: 0, woken };
-    return wait;
+  #startPause(): Pause {
+    const over = deferred();
+    const poll = (): void =>
+      void this.poll().then(
+        () => this.#end(pause),
+        (error: unknown) => {
+          over.reject(error);
+          this.#end(pause);
+        },
+      );
+    const pause: Pause = { over, timer: setTimeout(poll, this.#pauseMs()), waiting: 0 };
+    return pause;
+  }
+
+  #end(pause: Pause): void {
+    if (this.#pause === pause) this.#pause = undefined;
+    clearTimeout(pause.timer);
+    pause.over.resolve();
   }
 
   #pauseMs(): number {
@@ -263,58 +275,9 @@ export class TaskWatch implements WatchedTask {
   }
 }
 
-/** A task that is kept in a table. */
-export interface KnownTask {
-  readonly watch: TaskWatch;
-  /** Who created the task or asked for it first. */
-  readonly caller: Caller;
-}
-
-/** Tasks by id, oldest first, up to a limit. A task is dropped when its lifetime is over. */
-export class TaskTable<Task extends KnownTask> {
-  readonly #tasks = new Map<string, { readonly task: Task; readonly expires: number }>();
-  readonly #max: number;
-  readonly #onDrop: (task: Task) => void;
-  #isClosed = false;
-
-  constructor(max: number, onDrop: (task: Task) => void = ({ watch }) => watch.close()) {
-    this.#max = max;
-    this.#onDrop = onDrop;
-  }
-
-  /** If the table is full, drops the oldest finished task, or the oldest if none is finished. */
-  add(task: Task): Task {
-    const all = this.all();
-    const oldest = all.length >= this.#max ? (all.find(({ watch }) => watch.isFinished) ?? all[0]) : undefined;
-    if (oldest !== undefined) this.drop(oldest);
-    const { ttlMs } = task.watch.state as { readonly ttlMs?: unknown };
-    const expires = typeof ttlMs === "number" && ttlMs > 0 ? performance.now() + ttlMs : Infinity;
-    this.#tasks.set(task.watch.id, { task, expires });
-    if (this.#isClosed) this.drop(task);
-    return task;
-  }
-
-  get(id: string): Task | undefined {
-    const known = this.#tasks.get(id);
-    if (known === undefined || known.expires > performance.now()) return known?.task;
-    this.drop(known.task);
-    return undefined;
-  }
-
-  all(): Task[] {
-    return [...this.#tasks.keys()].flatMap((id) => this.get(id) ?? []);
-  }
-
-  drop(task: Task): void {
-    this.#tasks.delete(task.watch.id);
-    this.#onDrop(task);
-  }
-
-  /** Drops all tasks, and those that are added later. */
-  close(): void {
-    this.#isClosed = true;
-    for (const task of this.all()) this.drop(task);
-  }
+/** A request about one task. */
+export function taskRequest(method: string, taskId: string, more?: Json): Request {
+  return { method, params: { taskId, ...more } };
 }
 
 /**

@@ -15,7 +15,7 @@ import type { Context, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ServerTasks } from "./server-tasks.ts";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
-import type { ServerTasksHost } from "./server-tasks.ts";
+import type { ServerTasksHost } from "./server-task.ts";
 
 type Loose = { readonly [key: string]: unknown };
 
@@ -135,7 +135,7 @@ it("a caller that leaves while the id is on its way gets no task either", async 
   };
   const host = {
     defaultContext,
-    rawCapabilities: () => ({ tasks: { cancel: {} } }),
+    terms: { rawCapabilities: { tasks: { cancel: {} } } },
     send: async (request: Request): Promise<Result> => {
       sent.push(request);
       stop.abort(new Error("enough"));

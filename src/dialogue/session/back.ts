@@ -32,7 +32,7 @@ import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
 import { CallAttribution } from "./call-attribution.ts";
 import { ServerSubscriptions } from "./subscriptions-back.ts";
-import type { TaskRequestOptions } from "./server-tasks.ts";
+import type { ServerTasksHost, TaskRequestOptions } from "./server-task.ts";
 import { TasksBack } from "./tasks-back.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
 import { cancellationError, ELICITATION_COMPLETE, requiredUrlElicitations, toErrorBody } from "../calls/errors.ts";
@@ -43,10 +43,11 @@ const MAX_URL_ELICITATIONS = 1_000;
 /** How many requests of one server may wait for their answers. More are refused. */
 const MAX_OPEN_REQUESTS = 256;
 
-export class SessionBack implements PeerListener {
+export class SessionBack implements PeerListener, ServerTasksHost {
   readonly handler: Handler;
   readonly #peer: Peer;
-  readonly #defaultContext: Context;
+  /** The context for requests outside any call. */
+  readonly defaultContext: Context;
   readonly #onAsked: (() => void) | undefined;
   /** Calls whose client lacked a capability that the server was told of, and the error. Only of a shared session. */
   readonly #refused: Map<Context, McpError> | undefined;
@@ -67,7 +68,7 @@ export class SessionBack implements PeerListener {
 
   private constructor(peer: Peer, options: HandshakeOptions, terms: SessionTerms, timeoutMs: number) {
     this.#peer = peer;
-    this.#defaultContext = options.defaultContext;
+    this.defaultContext = options.defaultContext;
     this.#onAsked = options.onAsked;
     this.#refused = options.isShared === true ? new Map() : undefined;
     this.#terms = terms;
@@ -78,22 +79,14 @@ export class SessionBack implements PeerListener {
     const renewal = new SessionRenewal(begin, options.defaultContext.signal);
     this.#renewal = renewal;
     const inSession: SessionRenewal["run"] = (work, owner) => renewal.run(work, owner);
-    this.#subscriptions = new ServerSubscriptions(peer, inSession, () => this.#capabilities, options.defaultContext);
+    this.#subscriptions = new ServerSubscriptions(
+      peer,
+      inSession,
+      () => this.#terms.capabilities,
+      options.defaultContext,
+    );
     this.handler = (request, context) => this.#handle(request, context);
-    this.#tasks = new TasksBack({
-      defaultContext: options.defaultContext,
-      handler: this.handler,
-      revision: () => this.revision,
-      capabilities: () => this.#capabilities,
-      rawCapabilities: () => this.#terms.rawCapabilities,
-      supportsTasks: () => this.#terms.supportsTasks,
-      plain: (request, context) => this.#plain(request, context),
-      send: (request, context, how) => this.#renewal.run(() => this.#send(request, context, how ?? PLAIN), context),
-      attribute: (caller) => {
-        const client = this.#attribution.begin(caller);
-        return () => this.#attribution.end(client, false);
-      },
-    });
+    this.#tasks = new TasksBack(this);
   }
 
   static async initialize(
@@ -116,8 +109,14 @@ export class SessionBack implements PeerListener {
     return this.#terms.discovered;
   }
 
-  get #capabilities(): Json {
-    return this.#terms.capabilities;
+  get terms(): SessionTerms {
+    return this.#terms;
+  }
+
+  /** Marks work of this caller as running on the server; returns a function to call when it has ended. */
+  attribute(caller: Caller): () => void {
+    const client = this.#attribution.begin(caller);
+    return () => this.#attribution.end(client, false);
   }
 
   onSessionLost(): void {
@@ -132,7 +131,7 @@ export class SessionBack implements PeerListener {
   /** Restores the state of the lost session in the new one. */
   async #resume(): Promise<void> {
     this.#peer.notify("notifications/initialized");
-    this.#tasks.sessionRenewed();
+    this.#tasks.forgetTools();
     await this.#restore(true);
   }
 
@@ -152,10 +151,11 @@ export class SessionBack implements PeerListener {
     if (method === "server/discover") return Promise.resolve(this.discovered);
     if (method === "subscriptions/listen") return this.#listen(request, context);
     const isTask = method.startsWith("tasks/") || (method === "tools/call" && this.#terms.supportsTasks);
-    return isTask ? this.#tasks.answer(request, context) : this.#plain(request, context);
+    return isTask ? this.#tasks.answer(request, context) : this.plain(request, context);
   }
 
-  async #plain(request: Request, context: Context): Promise<Result> {
+  /** Sends a request that has nothing to do with tasks. */
+  async plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     const renewal = this.#renewal;
     // The same as `renewal.run`, without a function for each call.
@@ -179,7 +179,11 @@ export class SessionBack implements PeerListener {
     return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
   }
 
-  /** Returns the answer in the server's revision. */
+  /** Sends a request of a task. Returns the answer in the server's revision; errors are in the newest. */
+  send(request: Request, context: Context, how: TaskRequestOptions = PLAIN): Promise<Result> {
+    return this.#renewal.run(() => this.#send(request, context, how), context);
+  }
+
   async #send({ method, params: given }: Request, context: Context, how: TaskRequestOptions): Promise<Result> {
     const { revision, capabilities } = this.#terms;
     if (!revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
@@ -218,11 +222,10 @@ export class SessionBack implements PeerListener {
 
   async #listen(request: Request, context: Context): Promise<Result> {
     // The handshake has promised such notifications only if the caller that it was made for sends them.
-    const isPromised = this.#defaultContext.caller.notifiesRoots === true;
+    const isPromised = this.defaultContext.caller.notifiesRoots === true;
     const forget = isPromised ? onRootsChanged(request, context, () => this.#peer.notify(ROOTS_LIST_CHANGED)) : nothing;
     try {
-      const tasks = this.#tasks.isSubscription(request) ? await this.#tasks.subscribe(request, context) : undefined;
-      return await this.#subscriptions.listen(request, context, tasks);
+      return await this.#subscriptions.listen(request, context, await this.#tasks.subscribe(request, context));
     } finally {
       forget();
       // A session front has a subscription for as long as its client is connected, so without one the client is gone.
@@ -237,11 +240,11 @@ export class SessionBack implements PeerListener {
    * requests may overtake each other, so a call that wants logs waits for the confirmation, but not for long.
    */
   #setLevel(level: LogLevel | undefined): Promise<void> | undefined {
-    if (level === undefined || this.#capabilities["logging"] === undefined) return undefined;
+    if (level === undefined || this.#terms.capabilities["logging"] === undefined) return undefined;
     if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level))
       return this.#settingLevel;
     this.#level = level;
-    const sent = this.#peer.call("logging/setLevel", { level }, this.#defaultContext).catch(() => undefined);
+    const sent = this.#peer.call("logging/setLevel", { level }, this.defaultContext).catch(() => undefined);
     const settingLevel = within(LOG_LEVEL_WAIT_MS, sent).then(() => {
       if (this.#settingLevel === settingLevel) this.#settingLevel = undefined;
     });
@@ -269,7 +272,7 @@ export class SessionBack implements PeerListener {
     if (method === "notifications/progress") {
       const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) {
-        this.#tasks.onLateProgress(params ?? {});
+        this.#tasks.onProgress(params ?? {});
         return;
       }
       this.#peer.pending.touch(call);
@@ -366,7 +369,7 @@ export class SessionBack implements PeerListener {
   /** The context to ask if no call made the request, or it is unclear which. */
   #outsideCalls(): Context {
     if (this.#attribution.isUnambiguous && this.#subscriptions.isUnambiguous)
-      return this.#subscriptions.askableContext() ?? this.#defaultContext;
+      return this.#subscriptions.askableContext() ?? this.defaultContext;
     const why = "Several clients share this connection, and the server's request does not say which of them it is for";
     const advice = "send it as part of a call (relatedRequestId in the SDK), or give each client a session of its own";
     const message = `${why}; ${advice} (\`share\`: "per-session", or "per-request" for stateless clients)`;
@@ -377,7 +380,7 @@ export class SessionBack implements PeerListener {
   #elicitationComplete({ method, params = {} }: NotificationMessage): void {
     const isKnown = this.revision.serverNotifications.has(method);
     const owner = isKnown ? this.#urlElicitations.get(params["elicitationId"]) : undefined;
-    if (owner !== undefined) (this.#subscriptions.contextOf(owner) ?? this.#defaultContext).notify({ method, params });
+    if (owner !== undefined) (this.#subscriptions.contextOf(owner) ?? this.defaultContext).notify({ method, params });
   }
 
   /**
@@ -393,17 +396,17 @@ export class SessionBack implements PeerListener {
     const running = wanting.filter(({ method }) => INPUT_METHODS.has(method));
     const candidates = running.length === 1 ? running : wanting;
     const [one] = candidates;
-    if (named === undefined && !this.#attribution.isUnambiguous) this.#defaultContext.notify(notification);
+    if (named === undefined && !this.#attribution.isUnambiguous) this.defaultContext.notify(notification);
     else if (one === undefined && this.#subscriptions.isUnambiguous) this.#subscriptions.deliver(notification);
-    else if (one === undefined) this.#defaultContext.notify(notification);
+    else if (one === undefined) this.defaultContext.notify(notification);
     else if (candidates.length === 1 && !calls.some((call) => this.#mayBeSource(call)))
       one.context.notify(notification);
-    else (this.#subscriptions.contextOf(one.context.caller) ?? this.#defaultContext).notify(notification);
+    else (this.#subscriptions.contextOf(one.context.caller) ?? this.defaultContext).notify(notification);
   }
 
   /** Whether a call that wants no logs may still have caused a log message. Not if all calls are of our own client. */
   #mayBeSource({ method, context: { logLevel, caller } }: OutgoingCall): boolean {
-    return logLevel === undefined && caller.key !== this.#defaultContext.caller.key && INPUT_METHODS.has(method);
+    return logLevel === undefined && caller.key !== this.defaultContext.caller.key && INPUT_METHODS.has(method);
   }
 }
 

@@ -4,25 +4,28 @@
 // seen. The handler decides who owns a task, who may see it, and how long it is kept.
 
 import { afterEvents } from "../../core/async.ts";
-import type { Context, Caller, Handler, Notification, Params, Request, Result, TaskWish } from "../../core/handler.ts";
+import type {
+  AskOptions,
+  Caller,
+  Context,
+  Handler,
+  Notification,
+  Params,
+  Request,
+  Result,
+} from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, invalidParams, McpError, methodNotFound, errorKind } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import { page, type PageItem } from "../../protocol/pages.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts";
+import { CallerTask, taskOutcome } from "../../tasks/completion.ts";
+import { TaskTable } from "../../tasks/table.ts";
+import { checkTaskScopes, hasIdentity, initialTaskState, taskRequest } from "../../tasks/watch.ts";
 import type { Carrier } from "../../transport/carrier.ts";
 import { callWithInput } from "../calls/input-required.ts";
 import { IncreasingProgress } from "../calls/progress.ts";
-import { taskOutcome, waitForTask, type TaskWaiter, TaskInputRequests } from "../../tasks/completion.ts";
-import {
-  checkTaskScopes,
-  hasIdentity,
-  initialTaskState,
-  TaskTable,
-  TaskWatch,
-  type KnownTask,
-} from "../../tasks/watch.ts";
 
 const PAGE_SIZE = 100;
 /** How long the result of a call that was answered without a task is kept. */
@@ -41,17 +44,11 @@ export interface ClientTasksHost {
   deliver(notification: Notification): void;
 }
 
-interface ClientTask extends KnownTask {
-  readonly inputRequests: TaskInputRequests;
-  /** The name of the tool, for error messages. */
-  readonly tool: unknown;
-}
-
 export class ClientTasks {
   readonly #host: ClientTasksHost;
-  readonly #tasks = new TaskTable<ClientTask>(MAX_TASKS);
+  readonly #tasks = new TaskTable<CallerTask>(closeTask, MAX_TASKS);
   /** Tasks that were finished when they became known. Perhaps only this session has their results. */
-  readonly #local = new TaskTable<ClientTask>(MAX_LOCAL_TASKS);
+  readonly #local = new TaskTable<CallerTask>(closeTask, MAX_LOCAL_TASKS);
 
   constructor(host: ClientTasksHost) {
     this.#host = host;
@@ -72,7 +69,7 @@ export class ClientTasks {
     const task = await this.#find(params["taskId"] as string, declared);
     switch (method) {
       case "tasks/get":
-        return this.#lower(await task.watch.refresh(declared));
+        return this.#lower(await task.refresh(declared));
       case "tasks/result":
         return this.#result(task, declared, carrier);
       case "tasks/cancel":
@@ -105,79 +102,79 @@ export class ClientTasks {
   }
 
   async #create({ method, params: given }: Request, context: Context): Promise<Result> {
-    const { task, ...params } = given;
-    const ttl = isObject(task) ? task["ttl"] : null;
+    const { task: wanted, ...params } = given;
+    const ttl = isObject(wanted) ? wanted["ttl"] : null;
     if (ttl !== undefined && !Number.isInteger(ttl)) {
       throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is an integer");
     }
     const progress = new IncreasingProgress(params._meta?.[META.progressToken]);
-    const created: { watch?: TaskWatch } = {};
+    const created: { task?: CallerTask } = {};
     // Once the call is answered, its notifications are sent outside the call, with the id of the task.
     const notify = (notification: Notification): void => {
-      const { watch } = created;
+      const { task } = created;
       // The tool may still run after its task is finished.
-      if (watch?.isFinished === true) return;
+      if (task?.isFinished === true) return;
       const event = notification.method === "notifications/progress" ? progress.next(notification) : notification;
       if (event === undefined) return;
-      if (watch === undefined) context.notify(event);
-      else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, watch.id) });
+      if (task === undefined) context.notify(event);
+      else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, task.id) });
     };
-    const wish: TaskWish = { mode: "required", ...(isObject(task) && { params: task }) };
-    const call: Context = { ...withTasksExtension(context), notify, task: wish };
+    const call: Context = {
+      ...withTasksExtension(context),
+      notify,
+      task: { mode: "required", params: wanted as Json },
+    };
     const result = await callWithInput(this.#host.handler, { method, params }, call);
-    const isTask = result.resultType === "task";
-    const watch = isTask ? this.#watch(initialTaskState(result), call) : this.#finished(result, context);
-    created.watch = watch;
-    this.#add(watch, params["name"], context.caller);
+    const { caller } = context;
+    const name = params["name"];
+    const task =
+      result.resultType === "task"
+        ? this.#add(initialTaskState(result), name, call.caller)
+        : this.#addFinished(result, name, caller);
+    created.task = task;
     // Subscribe later, so that the client gets the task before the task's first notification.
-    afterEvents(() => watch.subscribe());
+    afterEvents(() => task.subscribe());
     // This revision requires every task to begin as "working", even if it is already finished.
-    const { _meta, ...fields } = this.#lower({ ...watch.state, status: "working" });
+    const { _meta, ...fields } = this.#lower({ ...task.state, status: "working" });
     return _meta === undefined ? { task: fields } : { task: fields, _meta };
   }
 
   /** Presents a call that was answered without a task as a finished task, served by a handler of its own. */
-  #finished(result: Result, context: Context): TaskWatch {
+  #addFinished(result: Result, tool: unknown, creator: Caller): CallerTask {
     const now = new Date().toISOString();
-    const taskId = crypto.randomUUID();
     const times = { createdAt: now, lastUpdatedAt: now, ttlMs: LOCAL_TTL_MS };
-    const state = { taskId, status: "completed", ...times, result };
-    return this.#watch(state, context, async (_request, { caller }) => {
-      checkTaskScopes(caller, context.caller);
+    const state = { taskId: crypto.randomUUID(), status: "completed", ...times, result };
+    return this.#add(state, tool, creator, async (_request, { caller }) => {
+      checkTaskScopes(caller, creator);
       return state;
     });
   }
 
-  #watch(state: Json, { caller }: Context, handler: Handler = this.#host.handler): TaskWatch {
+  #add(state: Json, tool: unknown, caller: Caller, handler: Handler = this.#host.handler): CallerTask {
     let last: unknown = "working";
-    return new TaskWatch(handler, { ...this.#host.defaultContext(), caller }, state, (now) => {
+    const task = new CallerTask(handler, { ...this.#host.defaultContext(), caller }, state, tool, (now) => {
       if (now["status"] === last) return;
       last = now["status"];
       this.#host.deliver({ method: "notifications/tasks/status", params: this.#lower(now) });
     });
-  }
-
-  #add(watch: TaskWatch, tool: unknown, caller: Caller): ClientTask {
-    const table = watch.isFinished ? this.#local : this.#tasks;
-    return table.add({ watch, tool, caller, inputRequests: new TaskInputRequests() });
+    return (task.isFinished ? this.#local : this.#tasks).add(task);
   }
 
   /** Compares the principal, since each message of a session is authenticated separately. */
-  #known(id: string, { principal }: Caller): ClientTask | undefined {
+  #known(id: string, { principal }: Caller): CallerTask | undefined {
     const task = this.#tasks.get(id) ?? this.#local.get(id);
     return task?.caller.principal === principal ? task : undefined;
   }
 
   /** Asks the handler about a task that this session has not seen, since the task may still belong to the client. */
-  async #find(id: string, context: Context): Promise<ClientTask> {
+  async #find(id: string, context: Context): Promise<CallerTask> {
     const known = this.#known(id, context.caller);
     if (known !== undefined) return known;
-    const state = await this.#host.handler({ method: "tasks/get", params: { taskId: id } }, context);
+    const state = await this.#host.handler(taskRequest("tasks/get", id), context);
     const meanwhile = this.#known(id, context.caller);
     if (meanwhile !== undefined) return meanwhile;
-    const watch = this.#watch(state, context);
-    const task = this.#add(watch, "the tool", context.caller);
-    watch.subscribe();
+    const task = this.#add(state, "the tool", context.caller);
+    task.subscribe();
     return task;
   }
 
@@ -189,40 +186,36 @@ export class ClientTasks {
   async #list({ cursor }: Params, context: Context): Promise<Result> {
     const { caller } = context;
     const listed = caller.principal === undefined ? undefined : await this.#listFromHandler(context);
-    const ids = new Set(listed?.map(({ taskId }) => taskId));
-    const own = [...(listed === undefined ? this.#tasks.all() : []), ...this.#local.all()].filter(
-      (task) => task.caller.principal === caller.principal && !ids.has(task.watch.id),
-    );
-    const fromHandler = (listed ?? []).map((state) => {
-      const watch = this.#known(state.taskId, caller)?.watch;
-      // A task that the client cancelled in this session is finished, even if the handler still runs it.
-      return listItem(state, async () => (watch?.isFinished === true ? watch.state : state));
-    });
-    const all = [...fromHandler, ...own.map((task) => listItem(task.watch.state, () => this.#stateOf(task, context)))];
+    const ids = new Set(listed?.map(({ taskId }) => String(taskId)));
+    const seen = [...(listed === undefined ? this.#tasks.values() : []), ...this.#local.values()];
+    const unlisted = seen.filter((task) => task.caller.principal === caller.principal && !ids.has(task.id));
+    const all = [...(listed ?? []), ...unlisted.map(({ state }) => state)].map(listItem);
     const sorted = all.toSorted((a, b) => a.order - b.order);
     const { items, nextCursor } = page("tasks/list", sorted, cursor, PAGE_SIZE);
-    const states = await Promise.all(items.map(({ state }) => state()));
+    const states = await Promise.all(items.map((item) => this.#current(item, ids.has(item.key), context)));
     const tasks = states.flatMap((state) => (state === undefined ? [] : this.#lower(state)));
     return nextCursor === undefined ? { tasks } : { tasks, nextCursor };
   }
 
   /** The tasks of the caller's principal; undefined if the handler cannot list tasks. */
-  async #listFromHandler(context: Context): Promise<readonly TaskState[] | undefined> {
+  async #listFromHandler(context: Context): Promise<readonly Json[] | undefined> {
     try {
       const { tasks } = await this.#host.handler({ method: "tasks/list", params: {} }, context);
-      const isTask = (task: unknown): task is TaskState => isObject(task) && typeof task["taskId"] === "string";
-      return Array.isArray(tasks) ? tasks.filter(isTask) : undefined;
+      if (!Array.isArray(tasks)) return undefined;
+      return tasks.filter((task): task is Json => isObject(task) && typeof task["taskId"] === "string");
     } catch (error) {
       if (errorKind(error) === "method_not_found") return undefined;
       throw error;
     }
   }
 
-  /** Undefined if the task is gone, or the caller may not see it. */
-  async #stateOf(task: ClientTask, context: Context): Promise<Json | undefined> {
-    const { watch } = task;
+  /** The current state of a listed task; undefined if the task is gone, or the caller may not see it. */
+  async #current({ key, state }: ListedTask, isFromHandler: boolean, context: Context): Promise<Json | undefined> {
+    const task = this.#known(key, context.caller);
+    // A task that the client cancelled in this session is finished, even if the handler still runs it.
+    if (isFromHandler || task === undefined) return task?.isFinished === true ? task.state : state;
     try {
-      return watch.isSubscribed && !hasIdentity(context.caller) ? watch.state : await watch.refresh(context);
+      return task.isSubscribed && !hasIdentity(context.caller) ? task.state : await task.refresh(context);
     } catch (error) {
       if (errorKind(error) === "access_denied") return undefined;
       if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
@@ -233,27 +226,22 @@ export class ClientTasks {
     }
   }
 
-  async #result({ watch, inputRequests, tool }: ClientTask, context: Context, carrier: Carrier): Promise<Result> {
-    const { handler } = this.#host;
-    const ask: TaskWaiter["ask"] = ({ method, params }, options) =>
-      context.ask({ method, params: withRelatedTask(params, watch.id) }, options);
-    const state = await waitForTask(watch, inputRequests, { handler, context, tool, carrier, ask });
-    return withRelatedTask(this.#host.revision.lower.result("tools/call", taskOutcome(state)), watch.id);
+  async #result(task: CallerTask, context: Context, carrier: Carrier): Promise<Result> {
+    const ask = ({ method, params }: Request, options?: AskOptions): Promise<Result> =>
+      context.ask({ method, params: withRelatedTask(params, task.id) }, options);
+    const state = await task.complete({ ...context, ask }, { carrier });
+    return withRelatedTask(this.#host.revision.lower.result("tools/call", taskOutcome(state)), task.id);
   }
 
-  async #cancel({ watch }: ClientTask, context: Context): Promise<Result> {
-    await watch.refresh(context);
-    if (!watch.isFinished) {
-      await this.#host.handler({ method: "tasks/cancel", params: { taskId: watch.id } }, context);
-      // The handler may stop late or never. For this client the task is cancelled now.
-      const message = "The task was cancelled by request";
-      const cancelled = { status: "cancelled", statusMessage: message, lastUpdatedAt: new Date().toISOString() };
-      const { inputRequests: _asked, ...state } = watch.state;
-      watch.update({ ...state, ...cancelled });
-      if (watch.state["status"] === "cancelled") return this.#lower(watch.state);
+  async #cancel(task: CallerTask, context: Context): Promise<Result> {
+    await task.refresh(context);
+    if (!task.isFinished) {
+      await this.#host.handler(taskRequest("tasks/cancel", task.id), context);
+      task.setCancelled();
+      if (task.state["status"] === "cancelled") return this.#lower(task.state);
     }
-    const status = String(watch.state["status"]);
-    throw invalidParams(`Cannot cancel the task: it is already ${status}`, { taskId: watch.id, status });
+    const status = String(task.state["status"]);
+    throw invalidParams(`Cannot cancel the task: it is already ${status}`, { taskId: task.id, status });
   }
 
   #lower(state: Json): Result {
@@ -261,17 +249,20 @@ export class ClientTasks {
   }
 }
 
+function closeTask(task: CallerTask): void {
+  task.close();
+}
+
 function withRelatedTask(fields: Params | undefined, taskId: string): Params {
   return { ...fields, _meta: { ...fields?._meta, [META.relatedTask]: { taskId } } };
 }
 
-type TaskState = Json & { readonly taskId: string };
-
 interface ListedTask extends PageItem {
   /** The state in the shape of the newest revision. */
-  readonly state: () => Promise<Json | undefined>;
+  readonly state: Json;
 }
 
-function listItem({ taskId, createdAt }: Json, state: ListedTask["state"]): ListedTask {
+function listItem(state: Json): ListedTask {
+  const { taskId, createdAt } = state;
   return { order: Date.parse(String(createdAt)) || 0, key: String(taskId), state };
 }

@@ -7,9 +7,13 @@ import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { TaskSubscription } from "../../protocol/subscribers.ts";
+import { filterOf } from "../../protocol/subscription.ts";
 import type { ToolExecution } from "../../protocol/tasks.ts";
 import { ToolFacts } from "../../tools/facts.ts";
-import type { ServerTasks, ServerTasksHost } from "./server-tasks.ts";
+import type { ServerTasksHost } from "./server-task.ts";
+import type { ServerTasks } from "./server-tasks.ts";
+
+const NO_TASKS: ToolExecution = {};
 
 export class TasksBack {
   readonly #host: ServerTasksHost;
@@ -34,86 +38,62 @@ export class TasksBack {
       const isPlain = support === undefined || (support === "forbidden" && context.task?.mode !== "required");
       return isPlain ? this.#host.plain(request, context) : (await this.#load()).call(request, context, support);
     }
-    if (!this.#host.supportsTasks()) throw methodNotFound(method);
-    return (await this.#load()).answer(request, context);
+    if (!this.#host.terms.supportsTasks) throw methodNotFound(method);
+    return { ...(await (await this.#load()).answer(request, context)), resultType: "complete" };
   }
 
-  /** Records the task support of listed tools, and adds it where it is left out. Throws if a call was answered with an unrequested task. */
+  /**
+   * Records the task support of listed tools, and adds it where it is left out: in this revision such a tool cannot run
+   * as a task, but elsewhere a missing field means unknown. Throws if a call was answered with an unrequested task.
+   */
   inspect(method: string, result: Result): Result {
     if (method === "tools/call" && isObject(result["task"]) && result["content"] === undefined) {
       throw new ConnectionError("protocol", "The server answered tools/call with a task, though none was requested");
     }
-    if (method !== "tools/list" || !this.#host.supportsTasks()) return result;
+    if (method !== "tools/list" || !this.#host.terms.supportsTasks || !Array.isArray(result["tools"])) return result;
     this.#tools.learn(result);
-    return withExecution(result);
+    const tools = result["tools"].map((tool: unknown) =>
+      isObject(tool) && tool["execution"] === undefined ? { ...tool, execution: NO_TASKS } : tool,
+    );
+    return { ...result, tools };
   }
 
-  /** Whether a `subscriptions/listen` names tasks. */
-  isSubscription({ params }: Request): boolean {
-    const filter = params["notifications"];
-    return isObject(filter) && Array.isArray(filter["taskIds"]) && this.#host.supportsTasks();
-  }
-
-  /** The subscription to the tasks that a `subscriptions/listen` names; undefined if none of them is granted. */
-  async subscribe({ params }: Request, context: Context): Promise<TaskSubscription | undefined> {
-    const { taskIds } = params["notifications"] as { readonly taskIds: readonly string[] };
+  /** The subscription to the tasks that a `subscriptions/listen` names; undefined if it names none, or none is granted. */
+  async subscribe(request: Request, context: Context): Promise<TaskSubscription | undefined> {
+    const { taskIds } = filterOf(request);
+    if (!Array.isArray(taskIds) || !this.#host.terms.supportsTasks) return undefined;
     return (await this.#load()).subscribe(taskIds, context);
   }
 
-  /**
-   * Finds the caller that must answer a request which the server sent while running a task. Undefined if the request is
-   * not related to a task.
-   */
-  askTarget(params: Params): Promise<Pick<Context, "ask" | "caller"> | undefined> | undefined {
+  /** Finds the task that the server runs while it sends this request; undefined if the request is about no task. */
+  askTarget(params: Params): ReturnType<ServerTasks["named"]> | undefined {
     const related = params._meta?.[META.relatedTask];
     const id = isObject(related) ? related["taskId"] : undefined;
     return typeof id === "string" ? this.#tasks?.named(id) : undefined;
   }
 
-  /** Called when the session has been renewed: the server's tools may have changed. */
-  sessionRenewed(): void {
+  /** Called when the server's tools may have changed. */
+  forgetTools(): void {
     this.#tools.forget();
   }
 
-  /** Progress under a token that belongs to no call and no known task. */
-  onLateProgress(params: Params): void {
-    this.#tasks?.onLateProgress(params);
+  /** Progress under a token of no call in flight. */
+  onProgress(params: Params): void {
+    this.#tasks?.onProgress(params);
   }
 
   /** Returns whether the notification was about a task and needs no further handling. */
-  handleNotification({ method, params }: Notification): boolean {
-    switch (method) {
-      case "notifications/tools/list_changed":
-        this.#tools.forget();
-        return false;
-      case "notifications/tasks/status":
-        void this.#tasks?.onStatus(params ?? {});
-        return true;
-      case "notifications/progress":
-        return this.#tasks?.onProgress(params ?? {}) === true;
-      default:
-        return false;
-    }
+  handleNotification({ method, params = {} }: Notification): boolean {
+    if (method === "notifications/tools/list_changed") this.forgetTools();
+    if (method !== "notifications/tasks/status") return false;
+    this.#tasks?.onStatus(params);
+    return true;
   }
 
-  async #load(): Promise<ServerTasks> {
+  #load(): Promise<ServerTasks> {
     this.#loading ??= import("./server-tasks.ts").then(
       ({ ServerTasks }) => (this.#tasks = new ServerTasks(this.#host)),
     );
     return this.#loading;
   }
-}
-
-const NO_TASKS: ToolExecution = {};
-
-/**
- * In this revision a tool without `execution` cannot run as a task. The empty object records that, because elsewhere a
- * missing field means unknown.
- */
-function withExecution(page: Result): Result {
-  if (!Array.isArray(page["tools"])) return page;
-  const tools = page["tools"].map((tool: unknown) =>
-    isObject(tool) && tool["execution"] === undefined ? { ...tool, execution: NO_TASKS } : tool,
-  );
-  return { ...page, tools };
 }
