@@ -61,7 +61,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   readonly #attribution = new CallAttribution();
   /** Which client was asked to visit a URL, by the server's elicitation id. */
   readonly #urlElicitations = new ExpiringMap<unknown, Caller>({ maxEntries: MAX_URL_ELICITATIONS });
-  #terms: SessionTerms;
+  terms: SessionTerms;
   #level: LogLevel | undefined;
   /** Pending while the level is being set. */
   #settingLevel: Promise<void> | undefined;
@@ -71,20 +71,12 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     this.defaultContext = options.defaultContext;
     this.#onAsked = options.onAsked;
     this.#refused = options.isShared === true ? new Map() : undefined;
-    this.#terms = terms;
-    const begin = async (): Promise<void> => {
-      this.#terms = await initialize(peer, options, options.defaultContext, timeoutMs);
+    this.terms = terms;
+    this.#renewal = new SessionRenewal(async () => {
+      this.terms = await initialize(peer, options, options.defaultContext, timeoutMs);
       await this.#resume();
-    };
-    const renewal = new SessionRenewal(begin, options.defaultContext.signal);
-    this.#renewal = renewal;
-    const inSession: SessionRenewal["run"] = (work, owner) => renewal.run(work, owner);
-    this.#subscriptions = new ServerSubscriptions(
-      peer,
-      inSession,
-      () => this.#terms.capabilities,
-      options.defaultContext,
-    );
+    }, options.defaultContext.signal);
+    this.#subscriptions = new ServerSubscriptions(peer, this.#renewal, this);
     this.handler = (request, context) => this.#handle(request, context);
     this.#tasks = new TasksBack(this);
   }
@@ -102,15 +94,11 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   }
 
   get revision(): Revision {
-    return this.#terms.revision;
+    return this.terms.revision;
   }
 
   get discovered(): Result {
-    return this.#terms.discovered;
-  }
-
-  get terms(): SessionTerms {
-    return this.#terms;
+    return this.terms.discovered;
   }
 
   /** Marks work of this caller as running on the server; returns a function to call when it has ended. */
@@ -150,7 +138,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     }
     if (method === "server/discover") return Promise.resolve(this.discovered);
     if (method === "subscriptions/listen") return this.#listen(request, context);
-    const isTask = method.startsWith("tasks/") || (method === "tools/call" && this.#terms.supportsTasks);
+    const isTask = method.startsWith("tasks/") || (method === "tools/call" && this.terms.supportsTasks);
     return isTask ? this.#tasks.answer(request, context) : this.plain(request, context);
   }
 
@@ -168,13 +156,13 @@ export class SessionBack implements PeerListener, ServerTasksHost {
       await renewal.renewedAfter(error, count, context);
       answer = await this.#send(request, context, PLAIN);
     }
-    const result = this.#tasks.inspect(method, this.#terms.revision.lift.result(method, answer));
+    const result = this.#tasks.inspect(method, this.terms.revision.lift.result(method, answer));
     return context.caller.style === "stateless" ? this.#withServerInfo(method, result) : result;
   }
 
   /** Adds the server's info for stateless callers: in a session, only the handshake contains it. */
   #withServerInfo(method: string, result: Result): Result {
-    const info = this.#terms.discovered._meta?.[META.serverInfo];
+    const info = this.terms.discovered._meta?.[META.serverInfo];
     if (info === undefined || isVendorMethod(method)) return result;
     return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
   }
@@ -185,7 +173,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   }
 
   async #send({ method, params: given }: Request, context: Context, how: TaskRequestOptions): Promise<Result> {
-    const { revision, capabilities } = this.#terms;
+    const { revision, capabilities } = this.terms;
     if (!revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     if (context.logLevel !== undefined && capabilities["logging"] !== undefined) {
       const settingLevel = this.#setLevel(context.logLevel);
@@ -211,7 +199,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
       isAnswered = true;
       const refused = this.#refused?.get(context);
       if (refused !== undefined) throw refused;
-      const lifted = McpError.fromBody(this.#terms.revision.lift.error(error.toBody(), { method, params: lowered }));
+      const lifted = McpError.fromBody(this.terms.revision.lift.error(error.toBody(), { method, params: lowered }));
       for (const { id } of requiredUrlElicitations(lifted) ?? []) this.#urlElicitations.set(id, context.caller);
       throw lifted;
     } finally {
@@ -240,7 +228,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
    * requests may overtake each other, so a call that wants logs waits for the confirmation, but not for long.
    */
   #setLevel(level: LogLevel | undefined): Promise<void> | undefined {
-    if (level === undefined || this.#terms.capabilities["logging"] === undefined) return undefined;
+    if (level === undefined || this.terms.capabilities["logging"] === undefined) return undefined;
     if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level))
       return this.#settingLevel;
     this.#level = level;

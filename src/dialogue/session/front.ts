@@ -42,7 +42,7 @@ import {
   type ServerCall,
 } from "../calls/call-table.ts";
 import { ClientRequests, type ClientRequestTarget } from "../calls/client-requests.ts";
-import type { ClientTasks } from "./client-tasks.ts";
+import type { ClientTasks, ClientTasksHost } from "./client-tasks.ts";
 import { ClientSubscriptions } from "./subscriptions-front.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
@@ -59,8 +59,8 @@ export interface SessionFrontOptions {
   readonly identity?: CallerIdentity;
 }
 
-export class SessionFront implements Front {
-  readonly #handler: Handler;
+export class SessionFront implements Front, ClientTasksHost {
+  readonly handler: Handler;
   readonly #options: SessionFrontOptions;
   readonly #calls: CallTable;
   readonly #clientRequests = new ClientRequests();
@@ -76,7 +76,8 @@ export class SessionFront implements Front {
   };
   /** Carries messages that belong to no call to the client. */
   readonly #lines: LineCarrier;
-  readonly #toClient = (notification: Notification): void => this.#deliver(notification, this.#lines);
+  /** Sends a notification to the client outside any call. */
+  readonly deliver = (notification: Notification): void => this.#deliver(notification, this.#lines);
   readonly #notifyClient = (notification: Notification): void => {
     checkNotification(notification);
     this.#deliver(notification, this.#lines);
@@ -96,7 +97,7 @@ export class SessionFront implements Front {
   #isSubscribed = false;
 
   constructor(handler: Handler, lines: LineCarrier, calls: CallTable, options: SessionFrontOptions) {
-    this.#handler = handler;
+    this.handler = handler;
     this.#lines = lines;
     this.#calls = calls;
     this.#options = options;
@@ -148,10 +149,10 @@ export class SessionFront implements Front {
       return (this.#tasks ?? (await this.#loadTasks())).answer(request, context, call.carrier);
     let result: Result;
     try {
-      result = await this.#handler(request, context);
+      result = await this.handler(request, context);
       checkResult(method, result);
       if (result.resultType === "input_required")
-        result = await answerInputRequired(result, this.#handler, request, context);
+        result = await answerInputRequired(result, this.handler, request, context);
     } catch (error) {
       result = isTasksNotDeclared(error)
         ? await this.#runAsTask(error, request, context)
@@ -162,12 +163,7 @@ export class SessionFront implements Front {
 
   async #loadTasks(): Promise<ClientTasks> {
     const { ClientTasks } = await import("./client-tasks.ts");
-    this.#tasks ??= new ClientTasks({
-      handler: this.#handler,
-      revision: this.#revision,
-      defaultContext: () => this.#defaultContext(),
-      deliver: this.#toClient,
-    });
+    this.#tasks ??= new ClientTasks(this);
     if (this.#closed.signal.aborted) this.#tasks.close();
     return this.#tasks;
   }
@@ -184,14 +180,14 @@ export class SessionFront implements Front {
       import("../../tasks/completion.ts"),
       import("../../tools/facts.ts"),
     ]);
-    const listed = this.#hasTasks ? await new ToolFacts().find(name, this.#handler, context) : undefined;
+    const listed = this.#hasTasks ? await new ToolFacts().find(name, this.handler, context) : undefined;
     if (listed?.taskSupport === "required")
       throw McpError.of("method_not_found", `Tool ${String(name)} must be called as a task`);
     try {
       const declared = withTasksExtension(context);
-      const first = await callWithInput(this.#handler, request, declared);
+      const first = await callWithInput(this.handler, request, declared);
       if (first.resultType !== "task") return first;
-      return taskOutcome(await completeTask(this.#handler, first, request, declared));
+      return taskOutcome(await completeTask(this.handler, first, request, declared));
     } catch (thrown) {
       return urlElicitationAsText(thrown, request, this.#revision);
     }
@@ -219,7 +215,7 @@ export class SessionFront implements Front {
     if (this.#phase === "starting") await this.#starting;
     if (this.#phase !== "ready") return {};
     this.#ready();
-    return this.#handler(request, { ...this.#context(call, this.#lines), isNotification: true });
+    return this.handler(request, { ...this.#context(call, this.#lines), isNotification: true });
   }
 
   /** Sends a notification of a call to the client. */
@@ -267,7 +263,7 @@ export class SessionFront implements Front {
     this.#caller = withIdentity(this.#client, identity ?? this.#options.identity ?? {});
     this.#own = this.#newSession();
     const { signal } = this.#closed;
-    const discovering = this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal });
+    const discovering = this.handler({ method: "server/discover", params: {} }, { ...this.defaultContext(), signal });
     // Fails when the session is closed, even if the handler ignores its signal.
     const discovered = await abortable(signal, ignoreRejection(discovering));
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
@@ -298,11 +294,11 @@ export class SessionFront implements Front {
   #ready(): void {
     if (this.#isSubscribed || this.#closed.signal.aborted) return;
     this.#isSubscribed = true;
-    this.#subscriptions.start({ context: this.#defaultContext(), deliver: this.#toClient }, this.#serverCapabilities);
+    this.#subscriptions.start({ context: this.defaultContext(), deliver: this.deliver }, this.#serverCapabilities);
   }
 
   /** The context for work outside any call. */
-  #defaultContext(): Context {
+  defaultContext(): Context {
     return {
       revision: this.#revision.name,
       caller: this.#caller,

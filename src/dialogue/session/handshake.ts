@@ -44,6 +44,14 @@ export interface SessionTerms {
   readonly discovered: Result;
 }
 
+/** A session with a server, for what runs in it. */
+export interface SessionHost {
+  /** The context for requests outside any call. */
+  readonly defaultContext: Context;
+  /** What the last handshake has agreed on. */
+  readonly terms: SessionTerms;
+}
+
 /** Sends `initialize` and checks the answer. */
 export async function initialize(
   peer: Peer,

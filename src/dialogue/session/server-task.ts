@@ -23,7 +23,7 @@ import { isTaskFinished } from "../../protocol/tasks.ts";
 import { PendingInputs } from "../../tasks/pending-inputs.ts";
 import { initialTaskState, taskRequest, TaskWatch } from "../../tasks/watch.ts";
 import type { Abandonment } from "../calls/peer.ts";
-import type { SessionTerms } from "./handshake.ts";
+import type { SessionHost } from "./handshake.ts";
 
 /** How long to wait for the input request of a task whose status is `input_required`. */
 const INPUT_WAIT_MS = 500;
@@ -44,13 +44,9 @@ export interface TaskRequestOptions {
 }
 
 /** The side of a session that faces the server, as tasks use it. */
-export interface ServerTasksHost {
-  /** The context for requests outside any call. */
-  readonly defaultContext: Context;
+export interface ServerTasksHost extends SessionHost {
   /** The server, in the form of the newest revision. */
   readonly handler: Handler;
-  /** What the server has agreed to; changes when the session is renewed. */
-  readonly terms: SessionTerms;
   /** Sends a request that has nothing to do with tasks. */
   plain(request: Request, context: Context): Promise<Result>;
   /** Returns the answer in the server's revision; errors are in the newest. */

@@ -6,11 +6,10 @@
 import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
-import type { Json } from "../../protocol/revision.ts";
 import { Subscriber, Subscribers, type TaskSubscription } from "../../protocol/subscribers.ts";
 import { changingLists, filterFor, filterOf, listsIn, namesIn, possibleChanges } from "../../protocol/subscription.ts";
 import type { Peer } from "../calls/peer.ts";
-import type { SessionRenewal } from "./handshake.ts";
+import type { SessionHost, SessionRenewal } from "./handshake.ts";
 
 /** The one subscription to a resource: how many subscribers share it, and whether the server granted it. */
 interface SharedSubscription {
@@ -20,18 +19,15 @@ interface SharedSubscription {
 
 export class ServerSubscriptions {
   readonly #peer: Peer;
-  readonly #inSession: SessionRenewal["run"];
-  readonly #capabilities: () => Json;
-  readonly #defaultContext: Context;
+  readonly #renewal: SessionRenewal;
+  readonly #session: SessionHost;
   readonly #subscribers = new Subscribers();
   readonly #shared = new Map<string, SharedSubscription>();
 
-  /** `inSession` runs work in a session, renewing it if it is lost. */
-  constructor(peer: Peer, inSession: SessionRenewal["run"], capabilities: () => Json, defaultContext: Context) {
+  constructor(peer: Peer, renewal: SessionRenewal, session: SessionHost) {
     this.#peer = peer;
-    this.#inSession = inSession;
-    this.#capabilities = capabilities;
-    this.#defaultContext = defaultContext;
+    this.#renewal = renewal;
+    this.#session = session;
   }
 
   /** The context for requests of the server outside any call: the newest subscription of a session-style client. */
@@ -58,7 +54,7 @@ export class ServerSubscriptions {
    */
   async listen(request: Request, context: Context, tasks?: TaskSubscription): Promise<Result> {
     const asked = filterOf(request);
-    const lists = listsIn(asked, changingLists(this.#capabilities()));
+    const lists = listsIn(asked, changingLists(this.#session.terms.capabilities));
     const uris = [...new Set(namesIn(asked, "resourceSubscriptions"))];
     // The filter has all URIs before the server answers, since an update may come together with the answer.
     const subscriber = new Subscriber(context, filterFor(lists, { resourceSubscriptions: uris }));
@@ -84,7 +80,9 @@ export class ServerSubscriptions {
     const uris = [...this.#shared.keys()];
     await Promise.all(uris.map((uri) => this.#call("resources/subscribe", uri).catch(() => undefined)));
     if (!mayHaveMissed) return;
-    const all = filterFor(changingLists(this.#capabilities()), { resourceSubscriptions: [...this.#shared.keys()] });
+    const all = filterFor(changingLists(this.#session.terms.capabilities), {
+      resourceSubscriptions: [...this.#shared.keys()],
+    });
     for (const change of possibleChanges(all)) this.deliver(change);
   }
 
@@ -97,16 +95,16 @@ export class ServerSubscriptions {
   deliverToAll(notification: Notification): void {
     const isClient = ({ context }: Subscriber): boolean => context.caller.key !== INTERNAL_CALLER.key;
     if ([...this.#subscribers].some(isClient)) this.#subscribers.notify(notification, isClient);
-    else this.#defaultContext.notify(notification);
+    else this.#session.defaultContext.notify(notification);
   }
 
   #call(method: string, uri: string): Promise<Result> {
-    return this.#peer.call(method, { uri }, this.#defaultContext);
+    return this.#peer.call(method, { uri }, this.#session.defaultContext);
   }
 
   /** Returns the resources that the server grants. */
   async #subscribe(uris: readonly string[]): Promise<readonly string[]> {
-    const { resources } = this.#capabilities();
+    const { resources } = this.#session.terms.capabilities;
     if (!isObject(resources) || resources["subscribe"] !== true) return [];
     const granted = await Promise.all(uris.map((uri) => this.#join(uri)));
     return uris.filter((_, index) => granted[index]);
@@ -116,7 +114,7 @@ export class ServerSubscriptions {
   async #join(uri: string): Promise<boolean> {
     let shared = this.#shared.get(uri);
     if (shared === undefined) {
-      const subscribed = this.#inSession(() => this.#call("resources/subscribe", uri));
+      const subscribed = this.#renewal.run(() => this.#call("resources/subscribe", uri));
       shared = {
         count: 0,
         isGranted: subscribed.then(

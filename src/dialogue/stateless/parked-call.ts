@@ -1,5 +1,6 @@
-// One parked call: it collects what its handler asks, and outlives the request that began it. Separate from
-// parked-calls.ts, which finds it again, because a server loads it only when a handler asks a stateless client.
+// A call that can outlive the request that began it. While its handler waits for input, the request is answered
+// `input_required`; the retry attaches to the same call and waits for what comes next. Separate from parked-calls.ts,
+// which finds it again, because a server loads it only when a handler asks a stateless client.
 
 import { onAbort } from "../../core/async.ts";
 import type { CancelToken } from "../../core/cancel.ts";
@@ -23,10 +24,6 @@ const GATHER_MS = 3;
 /** How many notifications are kept while there is no request to send them with. */
 const MAX_KEPT_NOTIFICATIONS = 100;
 
-/**
- * A call that can outlive the request that began it. While its handler waits for input, the request is answered
- * `input_required`; the retry attaches to the same call and waits for what comes next.
- */
 export class ParkedCall {
   readonly id: string = crypto.randomUUID();
   readonly principal: string;
@@ -34,7 +31,8 @@ export class ParkedCall {
   readonly #scopes: readonly string[];
   readonly #answered = new Map<number, AnsweredRound>();
   round = 0;
-  deadline = 0;
+  /** Whether it takes one of the places of calls whose handlers still run. */
+  hasPlace = false;
   readonly #cancelToken: CancelToken;
   readonly #inputs = new PendingInputs(() => this.#gather());
   /** Answers that the client sent with its first request. */
@@ -72,6 +70,11 @@ export class ParkedCall {
     return this.#outcome !== undefined;
   }
 
+  /** Whether a retry waits for what comes next. */
+  get isAwaited(): boolean {
+    return this.#answered.get(this.round)?.isSettled === false;
+  }
+
   cancel(reason: unknown): void {
     this.#cancelToken.abort(reason);
   }
@@ -90,8 +93,8 @@ export class ParkedCall {
     return this.#inputs.ask(request, { ...options, key });
   }
 
-  /** Answers a retry with the state of a round; the call outlives it by `ttlMs`. */
-  retry(round: number, { params }: Request, call: ServerCall, ttlMs: number): Promise<Result> {
+  /** Answers a retry with the state of a round. */
+  retry(round: number, { params }: Request, call: ServerCall): Promise<Result> {
     const requiredScopes = this.#scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
     if (requiredScopes.length > 0) {
       // We do not know which scopes the call needs, so the retry must have all scopes of the first request.
@@ -102,8 +105,6 @@ export class ParkedCall {
     const responses = params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
     call.signal.throwIfAborted();
-    // The client has retried, so the call no longer expires, however long it runs.
-    this.deadline = Infinity;
     const waiting = new Set([call]);
     const next = this.#resume(responses, (notification) => {
       const [first] = waiting;
@@ -111,13 +112,11 @@ export class ParkedCall {
     });
     const answered: AnsweredRound = { next, waiting, isSettled: false };
     this.#answered.set(round, answered);
-    // The outcome, even if it is an error, is kept for repeated retries until the state expires.
-    const keep = (): void => {
+    const settle = (): void => {
       answered.isSettled = true;
       waiting.clear();
-      this.deadline = performance.now() + ttlMs;
     };
-    next.then(keep, keep);
+    next.then(settle, settle);
     return this.#wait(answered, call);
   }
 

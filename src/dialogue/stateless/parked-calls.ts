@@ -4,7 +4,9 @@
 // its retry. Its outcome is kept, so that repeating a retry never runs anything twice. A `requestState` that was sealed
 // with another key is not ours. The handler gets it unchanged.
 
-import { attempt, ignoreRejection, unref } from "../../core/async.ts";
+import { attempt, ignoreRejection } from "../../core/async.ts";
+import { ExpiringMap } from "../../core/expiring-map.ts";
+import { FairLimit } from "../../core/fair-limit.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
@@ -45,15 +47,21 @@ export class ParkedCalls {
   readonly #seal: Seal;
   readonly #ttlMs: number;
   readonly #max: number;
-  readonly #maxPerCaller: number;
-  readonly #parked = new Map<string, ParkedCall>();
-  #sweeper: NodeJS.Timeout | undefined;
+  /** The places of calls whose handlers still run. */
+  readonly #places: FairLimit;
+  readonly #parked: ExpiringMap<string, ParkedCall>;
 
   constructor(options: ParkedCallsOptions = {}) {
     this.#seal = createSeal(options.sealKey);
     this.#ttlMs = options.ttlMs ?? 600_000;
     this.#max = options.maxParked ?? 1_000;
-    this.#maxPerCaller = Math.max(MAX_PARKED_PER_CALLER, this.#max / 10);
+    this.#places = new FairLimit(this.#max, Math.max(MAX_PARKED_PER_CALLER, this.#max / 10));
+    this.#parked = new ExpiringMap({
+      ttlMs: this.#ttlMs,
+      // A call does not expire while its client waits for it, however long it runs.
+      onExpired: (parked) =>
+        parked.isAwaited ? this.#ttlMs : this.#drop(parked, "The client did not come back in time"),
+    });
   }
 
   get isEmpty(): boolean {
@@ -80,8 +88,7 @@ export class ParkedCalls {
   }
 
   close(): void {
-    clearInterval(this.#sweeper);
-    for (const parked of this.#parked.values()) parked.cancel(new Error("The connection is closed"));
+    for (const parked of this.#parked.values()) this.#drop(parked, "The connection is closed");
     this.#parked.clear();
   }
 
@@ -107,8 +114,9 @@ export class ParkedCalls {
     const running = attempt(() => handler(request, contextOf(call, notify, ask)));
     const end = (): void => {
       isOver = true;
-      if (parked === undefined) resolve(running);
-      else parked.end(running);
+      if (parked === undefined) return resolve(running);
+      parked.end(running);
+      this.#release(parked);
     };
     running.then(end, end);
     return answer;
@@ -116,15 +124,11 @@ export class ParkedCalls {
 
   #park(parked: ParkedCall, request: Request, inputRequests: Json): Result {
     const { id, principal } = parked;
-    if (!this.#parked.has(id)) {
-      this.#checkLimits(principal);
-      this.#parked.set(id, parked);
-      this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)));
-    }
+    if (parked.round === 0) this.#take(parked);
     parked.round += 1;
     if (parked.round > MAX_ROUNDS)
       throw McpError.of("rate_limited", `${request.method} has asked for input ${MAX_ROUNDS} times`);
-    parked.deadline = performance.now() + this.#ttlMs;
+    this.#parked.set(id, parked);
     const sealed: SealedState = { id, round: parked.round, principal, digest: digestOf(request) };
     const requestState = this.#prefix + this.#seal.seal(sealed, this.#ttlMs);
     return { resultType: "input_required", inputRequests, requestState };
@@ -139,37 +143,34 @@ export class ParkedCalls {
     const parked = this.#parked.get(sealed.id);
     if (parked === undefined)
       throw invalidParams("The call that requestState belongs to is no longer waiting; call again without it");
-    return parked.retry(sealed.round, request, call, this.#ttlMs);
+    const answer = parked.retry(sealed.round, request, call);
+    // The outcome, even if it is an error, is kept for repeated retries until the state expires.
+    const keep = (): void => {
+      if (this.#parked.has(sealed.id)) this.#parked.set(sealed.id, parked);
+    };
+    answer.then(keep, keep);
+    return answer;
   }
 
-  #checkLimits(principal: string): void {
-    let waiting = 0;
-    let own = 0;
-    let finished: string | undefined;
-    for (const [id, parked] of this.#parked) {
-      if (parked.isFinished) finished ??= id;
-      else {
-        waiting += 1;
-        if (parked.principal === principal) own += 1;
-      }
-    }
-    // Finished calls are kept only for repeated retries, so the oldest can be evicted.
-    if (finished !== undefined && this.#parked.size >= 2 * this.#max) this.#parked.delete(finished);
-    if (waiting >= this.#max || own >= this.#maxPerCaller) {
+  #take(parked: ParkedCall): void {
+    if (this.#places.take(parked.principal) !== undefined) {
       throw McpError.of("rate_limited", "Too many calls wait for their clients' answers; finish some of them first");
     }
+    parked.hasPlace = true;
+    if (this.#parked.size < 2 * this.#max) return;
+    // Finished calls are kept only for repeated retries, so the oldest can be evicted.
+    const finished = this.#parked.values().find(({ isFinished }) => isFinished);
+    if (finished !== undefined) this.#parked.delete(finished.id);
   }
 
-  #sweep(): void {
-    const now = performance.now();
-    for (const [id, parked] of this.#parked) {
-      if (parked.deadline > now) continue;
-      this.#parked.delete(id);
-      parked.cancel(new Error("The client did not come back in time"));
-    }
-    if (this.#parked.size > 0) return;
-    clearInterval(this.#sweeper);
-    this.#sweeper = undefined;
+  #release(parked: ParkedCall): void {
+    if (parked.hasPlace) this.#places.release(parked.principal);
+    parked.hasPlace = false;
+  }
+
+  #drop(parked: ParkedCall, reason: string): void {
+    this.#release(parked);
+    parked.cancel(new Error(reason));
   }
 }
 
