@@ -11,7 +11,7 @@ import type { Context, Handler, LogLevel, Meta, Params, Request, Result } from "
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
-import { DEFAULT_TIMEOUTS } from "../dialogue/calls/timeouts.ts";
+import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending-calls.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";

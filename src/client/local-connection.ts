@@ -2,6 +2,7 @@
 // sides of a connection: it checks params, drops notifications that were not asked for, applies timeouts, and ends an
 // aborted call on both sides at once.
 
+import { CancelToken } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Context,
@@ -12,7 +13,8 @@ import {
   type Result,
 } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { type UnaryCall, UnaryCalls } from "../dialogue/calls/unary.ts";
+import type { ResponseMessage } from "../jsonrpc/message.ts";
+import { type PendingCall, PendingCalls } from "../dialogue/calls/pending-calls.ts";
 import type { ServerConnection, ServerConnectionOptions } from "../dialogue/connect.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { toMcpError } from "../protocol/errors.ts";
@@ -24,16 +26,17 @@ export async function openHandler(
   target: Handler,
   { defaultContext, timeouts }: Pick<ServerConnectionOptions, "defaultContext" | "timeouts">,
 ): Promise<ServerConnection> {
-  const calls = new UnaryCalls("The handler", timeouts);
+  const calls = new PendingCalls("The handler", timeouts);
+  const close = (): void => calls.close(new ConnectionError("closed", "The connection was closed"));
   const handler: Handler = async (request, context) => {
     const call = calls.open(request.method, context);
-    return call.answer(runHandler(target, request, call));
+    return call.answeredBy(runHandler(target, request, call));
   };
   let discovered: Result;
   try {
     discovered = await handler({ method: "server/discover", params: {} }, defaultContext);
   } catch (error) {
-    calls.close();
+    close();
     throw error;
   }
   return {
@@ -42,12 +45,12 @@ export async function openHandler(
     discovered,
     attributesRequests: true,
     ended: (signal) => calls.ended(signal),
-    close: async () => calls.close(),
+    close: async () => close(),
   };
 }
 
 /** Turns errors into those that a client would get over a connection. */
-async function runHandler(target: Handler, request: Request, call: UnaryCall): Promise<Result> {
+async function runHandler(target: Handler, request: Request, call: PendingCall): Promise<ResponseMessage> {
   const { method, params } = request;
   checkParams(method, params);
   let result: unknown;
@@ -59,11 +62,14 @@ async function runHandler(target: Handler, request: Request, call: UnaryCall): P
   if (!isObject(result)) {
     throw new ConnectionError("protocol", `The handler's answer to ${method} is not an object`);
   }
-  return result;
+  return { jsonrpc: "2.0", id: call.id, result };
 }
 
-function innerContext(call: UnaryCall, { params }: Request): Context {
+function innerContext(call: PendingCall, { params }: Request): Context {
   const { context } = call;
+  const stop = new CancelToken();
+  const onStop = (reason: unknown): void => stop.abort(reason);
+  call.onStop = onStop;
   const progressToken = params._meta?.["progressToken"];
   const minLevel = context.logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(context.logLevel);
   const notify = (notification: Notification): void => {
@@ -86,5 +92,5 @@ function innerContext(call: UnaryCall, { params }: Request): Context {
       call.onWait(false);
     }
   };
-  return { ...context, signal: call.stop.signal, notify, ask };
+  return { ...context, signal: stop.signal, notify, ask };
 }

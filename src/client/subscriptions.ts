@@ -8,7 +8,7 @@ import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
-import { DEFAULT_TIMEOUTS } from "../dialogue/calls/timeouts.ts";
+import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending-calls.ts";
 import type {
   RequestParams,
   ResourceUpdatedParams,

@@ -11,7 +11,7 @@ import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 import type { LateParts, Transport } from "../transport/transport.ts";
 import { Peer, type PeerListener } from "./calls/peer.ts";
-import type { Timeouts } from "./calls/timeouts.ts";
+import type { Timeouts } from "./calls/pending-calls.ts";
 import { SessionBack } from "./session/back.ts";
 import type { SessionOptions } from "./session/handshake.ts";
 import type { StatelessBack, StatelessBackOptions } from "./stateless/back.ts";
@@ -253,7 +253,7 @@ function serverConnection(
     // On stdio the messages of all calls share one stream, so it is unknown which call a session-style server's request
     // belongs to. A stateless server makes no requests.
     attributesRequests: back.revision.style === "stateless",
-    ended: (signal) => peer.untilClosed(signal),
+    ended: (signal) => peer.calls.ended(signal),
     close: (budgetMs) => peer.close(budgetMs),
   };
 }

@@ -11,8 +11,7 @@ import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import type { Carrier } from "../../transport/carrier.ts";
-import { PendingCalls } from "./pending-calls.ts";
-import type { Timeouts } from "./timeouts.ts";
+import { PendingCalls, type Timeouts } from "./pending-calls.ts";
 
 /** Generous, since a person may have to answer. */
 const TIMEOUTS: Timeouts = { idleMs: 600_000, totalMs: 3_600_000 };
@@ -46,22 +45,24 @@ export class ClientRequests {
     checkEncodable(method, params);
     const signals = [...(target.signals ?? []), ...(options?.signal === undefined ? [] : [options.signal])];
     for (const signal of signals) signal.throwIfAborted();
-    const cancel = (reason: string): void =>
-      target.carrier.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
-    const call = this.#pending.open(method, TIMEOUTS, undefined, (error) => cancel(error.message));
+    const call = this.#pending.openWith(method, TIMEOUTS);
     const { id, answer } = call;
+    const cancel = (reason: unknown): void => {
+      const params = { requestId: id, reason: errorMessage(reason) };
+      if (this.#pending.closed.aborted) return;
+      target.carrier.send({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+    };
+    call.onStop = cancel;
     void ignoreRejection(answer);
     const forget = signals.map((signal) =>
-      onAbort(signal, () => {
-        if (this.#pending.fail(call, signal.reason as Error)) cancel("The call that sent this request has ended");
-      }),
+      onAbort(signal, () => call.stop(signal.reason as Error, "The call that sent this request has ended")),
     );
     try {
       target.carrier.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
       return revision.lift.result(method, await answer);
     } finally {
       // At this point the request is still pending only if `send` threw.
-      this.#pending.fail(call, NEVER_SENT);
+      call.fail(NEVER_SENT);
       for (const forgetOne of forget) forgetOne();
     }
   }
@@ -69,12 +70,12 @@ export class ClientRequests {
   /** Returns false if no request waits for this response. */
   settle(message: ResponseMessage): boolean {
     const call = this.#pending.find(message);
-    if (call !== undefined) this.#pending.settle(call, message);
+    call?.settle(message);
     return call !== undefined;
   }
 
   failAll(reason: Error): void {
-    this.#pending.failAll(reason);
+    this.#pending.close(reason);
   }
 }
 

@@ -2,8 +2,7 @@
 // calls, sends cancellations, and fails all pending calls when the connection closes. The backs (session/back.ts,
 // stateless/duplex-back.ts) interpret the messages.
 
-import { attempt, ignoreRejection, onAbort, unref, within } from "../../core/async.ts";
-import { isCancelled, onCancel } from "../../core/cancel.ts";
+import { attempt, ignoreRejection, unref, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { kindOf } from "../../core/options.ts";
 import type { Context, Params, Result } from "../../core/handler.ts";
@@ -22,11 +21,13 @@ import {
 } from "../../jsonrpc/message.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import type { Inbound, QuietCancel, SendOptions, Transport } from "../../transport/transport.ts";
-import { type PendingCall, PendingCalls } from "./pending-calls.ts";
-import { DEFAULT_TIMEOUTS, type Timeouts, timeoutsFor } from "./timeouts.ts";
+import { type PendingCall, PendingCalls, type Timeouts } from "./pending-calls.ts";
 
-/** A request of ours that is not answered yet. */
-export type OutgoingCall = PendingCall<Context>;
+/** A request of ours that is not answered yet, or abandoned. */
+export interface OutgoingCall extends Pick<PendingCall, "id" | "method" | "context"> {
+  touch?(): void;
+  onWait?(isWaiting: boolean): void;
+}
 
 /**
  * How to abandon a call that must not be cancelled by `notifications/cancelled`. The caller gets an error at once, but
@@ -54,20 +55,15 @@ export interface PeerListener {
 }
 
 export class Peer {
-  readonly pending: PendingCalls<Context> = new PendingCalls("The server");
-  /** By id. */
-  readonly calls: PendingCalls<Context>["calls"] = this.pending.calls;
+  readonly calls: PendingCalls;
   listener: PeerListener;
   readonly #transport: Transport;
-  readonly #timeouts: Timeouts;
   readonly #closeTimeoutMs: number | undefined;
-  readonly #watchers = new Set<(reason: ConnectionError) => void>();
   /** Abandoned calls whose answer is still awaited. */
   readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Abandonment>();
-  #closed: ConnectionError | undefined;
 
   /** `closeTimeoutMs`: for a transport that may never close. The others limit the time themselves. */
-  constructor(transport: Transport, timeouts: Partial<Timeouts> = {}, closeTimeoutMs?: number) {
+  constructor(transport: Transport, timeouts?: Partial<Timeouts>, closeTimeoutMs?: number) {
     // Used until the style is negotiated: answers pings and refuses everything else.
     this.listener = {
       onRequest: ({ id, method }) => {
@@ -77,7 +73,7 @@ export class Peer {
       onNotification: () => undefined,
     };
     this.#transport = transport;
-    this.#timeouts = { ...DEFAULT_TIMEOUTS, ...timeouts };
+    this.calls = new PendingCalls("The server", timeouts);
     this.#closeTimeoutMs = closeTimeoutMs;
   }
 
@@ -93,47 +89,36 @@ export class Peer {
   }
 
   /** Sends a request. `params` may be a function of the id, because progress tokens are made from it. */
-  async call(
+  call(
     method: string,
     params: Params | ((id: number) => Params),
     context: Context,
     abandonment?: Abandonment,
   ): Promise<Result> {
-    if (this.#closed !== undefined) throw unsent(this.#closed);
-    if (isCancelled(context)) throw cancelled(context);
-    // Specification, basic/utilities/cancellation: the notification must not cancel `initialize` or a call that creates
-    // a task.
-    const cancel = (reason: string): void => {
-      if (abandonment !== undefined && quiet !== undefined) this.#abandon(call, abandonment, quiet);
-      else if (method !== "initialize") this.#cancel(id, reason);
-    };
-    const timeouts = timeoutsFor(method, context, this.#timeouts);
-    const call = this.pending.open(method, timeouts, context, (error) => cancel(error.message));
+    const call = this.calls.open(method, context);
     const { id } = call;
     const quiet = abandonment && { abandoned: new AbortController(), expired: new AbortController() };
-    const abort = (): void => {
-      if (this.pending.fail(call, cancelled(context))) cancel(reasonOf(context));
+    // Specification, basic/utilities/cancellation: the notification must not cancel `initialize` or a call that creates
+    // a task.
+    const onStop = (reason: unknown): void => {
+      if (this.calls.closed.aborted) return;
+      if (abandonment !== undefined && quiet !== undefined) this.#abandon(call, abandonment, quiet);
+      else if (method !== "initialize") this.#cancel(id, errorMessage(reason));
     };
-    const forget = onCancel(context, abort);
+    call.onStop = onStop;
     try {
-      // Suspend the idle timeout while we wait for something other than the server, such as a person signing in.
-      const onWait = (isWaiting: boolean): void => (isWaiting ? this.pending.hold(call) : this.pending.release(call));
       const sentParams = typeof params === "function" ? params(id) : params;
       const message: RequestMessage = { jsonrpc: "2.0", id, method, params: sentParams };
-      const sent = this.#transport.send(message, new CallSendOptions(context, onWait, quiet));
+      const sent = this.#transport.send(message, new CallSendOptions(call, quiet));
       sent.then(undefined, (error: unknown) => {
         this.#abandoned.delete(id);
-        this.pending.fail(call, error as Error);
+        call.fail(error as Error);
       });
     } catch (error) {
       // A transport may throw instead of rejecting.
-      this.pending.fail(call, error as Error);
+      call.fail(error as Error);
     }
-    try {
-      return await call.answer;
-    } finally {
-      forget();
-    }
+    return call.answer;
   }
 
   notify(method: string, params?: Params): void {
@@ -141,11 +126,7 @@ export class Peer {
   }
 
   send(message: Message): void {
-    if (this.#closed === undefined) void ignoreRejection(attempt(() => this.#transport.send(message)));
-  }
-
-  get isClosed(): boolean {
-    return this.#closed !== undefined;
+    if (!this.calls.closed.aborted) void ignoreRejection(attempt(() => this.#transport.send(message)));
   }
 
   /** The call with this id, abandoned calls included. */
@@ -157,25 +138,7 @@ export class Peer {
   endSubscription(id: unknown): void {
     const call = this.calls.get(id as number);
     if (call?.method === "subscriptions/listen")
-      this.pending.settle(call, { jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
-  }
-
-  /** Resolves when the signal is aborted; rejects if the connection closes first. */
-  async untilClosed(signal: AbortSignal): Promise<void> {
-    if (this.#closed !== undefined) throw this.#closed;
-    if (signal.aborted) return;
-    await new Promise<void>((resolve, reject) => {
-      const fail = (reason: ConnectionError): void => {
-        forget();
-        this.#watchers.delete(fail);
-        reject(reason);
-      };
-      const forget = onAbort(signal, () => {
-        this.#watchers.delete(fail);
-        resolve();
-      });
-      this.#watchers.add(fail);
-    });
+      call.settle({ jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
   }
 
   #receive(inbound: Inbound): void {
@@ -215,15 +178,14 @@ export class Peer {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
     const call = id === null ? undefined : this.calls.get(plainId(id) as number);
-    if (call === undefined) return;
-    this.pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
+    call?.fail(new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
   #take(message: Message, about: Id | undefined): void {
     if (isResponse(message)) {
-      const call = this.pending.find(message);
+      const call = this.calls.find(message);
       if (call === undefined) this.#takeLate(message);
-      else this.pending.settle(call, message);
+      else call.settle(message);
     } else if (isRequest(message)) this.listener.onRequest(message, about);
     else if (isNotification(message)) this.listener.onNotification(message, about);
   }
@@ -237,10 +199,10 @@ export class Peer {
     if ("result" in message) late.onLateAnswer(message.result);
   }
 
-  #abandon(call: OutgoingCall, abandonment: Abandonment, { abandoned, expired }: QuietControl): void {
-    this.#abandoned.set(call.id, { ...abandonment, call: { ...call, context: abandonment.context } });
+  #abandon({ id, method }: PendingCall, abandonment: Abandonment, { abandoned, expired }: QuietControl): void {
+    this.#abandoned.set(id, { ...abandonment, call: { id, method, context: abandonment.context } });
     const expire = (): void => {
-      this.#abandoned.delete(call.id);
+      this.#abandoned.delete(id);
       expired.abort();
     };
     unref(setTimeout(expire, ABANDONED_MS));
@@ -252,25 +214,10 @@ export class Peer {
   }
 
   #finish(reason: ConnectionError): void {
-    if (this.#closed !== undefined) return;
-    this.#closed = reason;
+    if (this.calls.closed.aborted) return;
     this.#abandoned.clear();
-    this.pending.failAll(reason);
-    for (const watcher of [...this.#watchers]) watcher(reason);
+    this.calls.close(reason);
   }
-}
-
-/** A copy of the failure that closed the connection, for a later request that is not sent. */
-export function unsent({ kind, problem, subject, hint, diagnostics, cause }: ConnectionError): ConnectionError {
-  return new ConnectionError(kind, problem, { cause, mayHaveRun: false, subject, hint, diagnostics });
-}
-
-function reasonOf({ signal }: Context): string {
-  return errorMessage(signal.reason);
-}
-
-function cancelled(context: Context): ConnectionError {
-  return new ConnectionError("cancelled", `Cancelled: ${reasonOf(context)}`, { cause: context.signal.reason });
 }
 
 /** Controls the signals of a `QuietCancel`. */
@@ -282,10 +229,11 @@ class CallSendOptions implements SendOptions {
   readonly quiet: QuietCancel | undefined;
   readonly #context: Context;
 
-  constructor(context: Context, onWait: (isWaiting: boolean) => void, quiet: QuietControl | undefined) {
-    this.onWait = onWait;
+  constructor(call: PendingCall, quiet: QuietControl | undefined) {
     this.quiet = quiet && { abandoned: quiet.abandoned.signal, expired: quiet.expired.signal };
-    this.#context = context;
+    this.#context = call.context;
+    // Transports may take it out of the options.
+    this.onWait = (isWaiting) => call.onWait(isWaiting);
   }
 
   get signal(): AbortSignal {

@@ -263,7 +263,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
         this.#tasks.onProgress(params ?? {});
         return;
       }
-      this.#peer.pending.touch(call);
+      call.touch?.();
       call.context.notify({ method, params: params ?? {} });
     } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, about);
     else if (method === "notifications/cancelled") {
@@ -290,8 +290,8 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     const task = this.#tasks.askTarget(request.params);
     const named = this.#peer.findCall(about);
     const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
-    for (const call of calls) this.#peer.pending.hold(call);
-    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || this.#peer.isClosed;
+    for (const call of calls) call.onWait?.(true);
+    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || this.#peer.calls.closed.aborted;
     const run = async (): Promise<Result> => {
       if (!this.revision.clientRequests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
       if (this.#openRequests > MAX_OPEN_REQUESTS)
@@ -317,7 +317,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     );
     this.#openRequests -= 1;
     this.#asked.delete(idKey(id));
-    for (const call of calls) this.#peer.pending.release(call);
+    for (const call of calls) call.onWait?.(false);
     if (!stop.signal.aborted) this.#peer.send(answer);
   }
 

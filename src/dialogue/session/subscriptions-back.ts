@@ -66,7 +66,7 @@ export class ServerSubscriptions {
     try {
       resourceSubscriptions = await this.#subscribe(uris);
       subscriber.acknowledge(filterFor(lists, { resourceSubscriptions }), tasks);
-      await this.#peer.untilClosed(over.signal);
+      await this.#peer.calls.ended(over.signal);
       return { resultType: "complete" };
     } finally {
       subscriber.end();

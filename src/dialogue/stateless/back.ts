@@ -4,6 +4,7 @@
 // requests: `UnaryBack` over a transport that answers each request by itself, `DuplexBack` over one that does not.
 
 import { ignoreRejection } from "../../core/async.ts";
+import type { Cancellation } from "../../core/cancel.ts";
 import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import type { Caller, Context, Handler, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -15,7 +16,7 @@ import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
-import type { NotificationReceiver, UnaryCall, UnaryCalls, UnaryTransport } from "../calls/unary.ts";
+import type { PendingCall, PendingCalls } from "../calls/pending-calls.ts";
 
 export interface StatelessBackOptions {
   readonly revision: Revision;
@@ -89,24 +90,36 @@ export abstract class StatelessBack {
   }
 }
 
-/** Over a transport whose requests have responses of their own: HTTP. */
+/** A transport whose requests have responses of their own. */
+export interface UnaryTransport {
+  /** Resolves with the response. Never throws. Sets `call.onStop` to what ends the request. */
+  unary(message: RequestMessage, call: PendingCall, receiver: NotificationReceiver): Promise<ResponseMessage>;
+  /** Resolves when the server has taken the message. */
+  notify(message: NotificationMessage, closed: Cancellation): Promise<void>;
+}
+
+/** Receives the notifications that come before a response. */
+export interface NotificationReceiver {
+  /** Returns the response if the notification is the last of its call. */
+  receive(message: NotificationMessage, call: PendingCall): ResponseMessage | undefined;
+}
+
+/** Over HTTP. */
 export class UnaryBack extends StatelessBack implements NotificationReceiver {
   readonly #transport: UnaryTransport;
-  readonly #calls: UnaryCalls;
+  readonly #calls: PendingCalls;
 
-  constructor(transport: UnaryTransport, calls: UnaryCalls, options: StatelessBackOptions) {
+  constructor(transport: UnaryTransport, calls: PendingCalls, options: StatelessBackOptions) {
     super(options);
     this.#transport = transport;
     this.#calls = calls;
   }
 
-  protected async call(method: string, params: Params, context: Context): Promise<Result> {
+  protected call(method: string, params: Params, context: Context): Promise<Result> {
     const call = this.#calls.open(method, context);
     const { id } = call;
     const message: RequestMessage = { jsonrpc: "2.0", id, method, params: this.withEnvelope(params, context, id) };
-    const response = await call.answer(this.#transport.unary(message, call, this));
-    if ("error" in response) throw McpError.fromBody(response.error);
-    return response.result;
+    return call.answeredBy(this.#transport.unary(message, call, this));
   }
 
   protected notify(method: string, params: Params): void {
@@ -114,7 +127,7 @@ export class UnaryBack extends StatelessBack implements NotificationReceiver {
     if (!closed.aborted) void ignoreRejection(this.#transport.notify({ jsonrpc: "2.0", method, params }, closed));
   }
 
-  receive(message: NotificationMessage, call: UnaryCall): ResponseMessage | undefined {
+  receive(message: NotificationMessage, call: PendingCall): ResponseMessage | undefined {
     const { id, context } = call;
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return undefined;

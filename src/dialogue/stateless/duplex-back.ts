@@ -45,7 +45,7 @@ export class DuplexBack extends StatelessBack implements PeerListener {
     else if (method === "notifications/progress") {
       const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) return;
-      this.#peer.pending.touch(call);
+      call.touch?.();
       call.context.notify(lifted);
     } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
     else if (method === "notifications/message") this.#log(lifted, about);

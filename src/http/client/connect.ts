@@ -7,7 +7,7 @@ import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import type { Handler } from "../../core/handler.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
-import { UnaryCalls } from "../../dialogue/calls/unary.ts";
+import { PendingCalls } from "../../dialogue/calls/pending-calls.ts";
 import {
   discover,
   revisionRefused,
@@ -155,7 +155,7 @@ class ConnectAttempt {
 
   async #openStateless(transport: StatelessHttp): Promise<ServerConnection> {
     const { startTimeoutMs = START_TIMEOUT_MS, defaultContext } = this.#options;
-    const calls = new UnaryCalls("The server", this.#options.timeouts);
+    const calls = new PendingCalls("The server", this.#options.timeouts);
     const timeouts = { idleMs: startTimeoutMs, totalMs: 0 };
     const probeOptions = { ...this.#options, defaultContext: { ...defaultContext, timeouts } };
     const createBack = (options: StatelessBackOptions): UnaryBack => new UnaryBack(transport, calls, options);
@@ -174,7 +174,7 @@ class ConnectAttempt {
         discovered,
         attributesRequests: true,
         ended: (signal) => calls.ended(signal),
-        close: async () => calls.close(),
+        close: async () => calls.close(new ConnectionError("closed", "The connection was closed")),
       };
     }
     const { error, final } = found;

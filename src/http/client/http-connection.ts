@@ -29,17 +29,14 @@ export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   /** Another URL of the same server, to use instead of that of the connection. */
   readonly url?: URL;
   readonly signal: Cancellation;
-  /** Its `headers` are those of the caller, and may be secret. Its `onWait` is called while the authorizer works. */
-  readonly options?: PostOptions | undefined;
+  /** Headers of the caller. They may be secret. */
+  readonly added?: Readonly<Record<string, string>> | undefined;
+  /** Its `onWait` is called with true while the authorizer works, and with false when it is done. */
+  readonly waiter?: Pick<SendOptions, "onWait"> | undefined;
   /** The id of the request in the body. A 403 with a JSON-RPC error for this id is the answer to it. */
   readonly id?: Id | undefined;
   /** Fails on 401 and 403 without calling `refused` of the authorizer, which may ask the user to sign in. */
   readonly skipSignIn?: boolean;
-}
-
-export interface PostOptions {
-  readonly headers?: SendOptions["headers"];
-  onWait?: SendOptions["onWait"] | undefined;
 }
 
 /** Answers to the server's requests that are sent at once; each is a POST. More wait, and so do the server's streams. */
@@ -79,31 +76,31 @@ export class HttpConnection {
    */
   async send(call: HttpCall): Promise<HttpResponse> {
     const { auth, requester } = this.#target;
-    const { method, url = this.url, body, signal, options } = call;
+    const { method, url = this.url, body, signal, added } = call;
     if (auth !== undefined) return this.#sendAuthorized(auth, call, url);
-    const headers = { ...this.#headers, ...options?.headers, ...call.headers };
+    const headers = { ...this.#headers, ...added, ...call.headers };
     const request: ClientHttpRequest = { method, url, headers, body, signal };
     let response = await requester(request);
     if (response.status < 300) return response;
     if (isRedirect(response)) response = await followRedirect(requester, request, response);
     if (response.status < 400) return response;
-    const safe = this.#redact(response, { ...this.#headers, ...options?.headers }, url);
+    const safe = this.#redact(response, { ...this.#headers, ...added }, url);
     return isDenial(response) ? readDenial(url, safe, call.id, false, undefined) : safe;
   }
 
   /** Sends a request again for as long as the authorizer gets other credentials. */
   async #sendAuthorized(auth: Authorizer, call: HttpCall, url: URL): Promise<HttpResponse> {
-    const { method, body, options } = call;
+    const { method, body, added, waiter } = call;
     const signal = signalOf(call.signal);
     const { requester } = this.#target;
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
-      const sent = await whileWaiting(options, auth.authorize(outgoing));
-      const headers = { ...this.#headers, ...options?.headers, ...call.headers, ...sent };
+      const sent = await whileWaiting(waiter, auth.authorize(outgoing));
+      const headers = { ...this.#headers, ...added, ...call.headers, ...sent };
       const request: ClientHttpRequest = { method, url, headers, body, signal: call.signal };
       let response = await requester(request);
       if (isRedirect(response)) response = await followRedirect(requester, request, response);
-      const safe = (): HttpResponse => this.#redact(response, { ...this.#headers, ...options?.headers, ...sent }, url);
+      const safe = (): HttpResponse => this.#redact(response, { ...this.#headers, ...added, ...sent }, url);
       if (!isDenial(response)) {
         auth.answered?.(outgoing, response.headers);
         return response.status < 400 ? response : safe();
@@ -114,7 +111,7 @@ export class HttpConnection {
       const shouldRetry =
         attempt < MAX_ATTEMPTS &&
         call.skipSignIn !== true &&
-        (await whileWaiting(options, auth.refused(challenge)).catch((error: unknown) => {
+        (await whileWaiting(waiter, auth.refused(challenge)).catch((error: unknown) => {
           refusal = error as Error;
           return false;
         }));
@@ -147,12 +144,12 @@ function isDenial(response: HttpResponse): response is HttpResponse & { readonly
   return response.status === 401 || response.status === 403;
 }
 
-async function whileWaiting<T>(options: PostOptions | undefined, work: Promise<T>): Promise<T> {
-  options?.onWait?.(true);
+async function whileWaiting<T>(waiter: HttpCall["waiter"], work: Promise<T>): Promise<T> {
+  waiter?.onWait?.(true);
   try {
     return await work;
   } finally {
-    options?.onWait?.(false);
+    waiter?.onWait?.(false);
   }
 }
 

@@ -23,7 +23,7 @@ import {
   type SendOptions,
   type Transport,
 } from "../../transport/transport.ts";
-import type { HttpConnection, PostOptions } from "./http-connection.ts";
+import type { HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 import { isSameId } from "./responses.ts";
 import type { ToolFacts } from "../../tools/facts.ts";
@@ -89,7 +89,7 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     message: Message,
     session: Session | undefined,
     signal: AbortSignal,
-    options?: PostOptions,
+    options?: SendOptions,
   ): Promise<HttpResponse>;
   /** Reads the response to a message that needs no answer. */
   protected abstract acknowledged(response: HttpResponse, message: Message, session: Session): Promise<void> | void;

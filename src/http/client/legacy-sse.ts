@@ -21,7 +21,6 @@ import {
   readFailure,
   StreamPosition,
 } from "./responses.ts";
-import type { PostOptions } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 
 interface Session extends HttpSession {
@@ -69,7 +68,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
     message: Message,
     { address }: Session,
     signal: AbortSignal,
-    options?: PostOptions,
+    options: SendOptions = {},
   ): Promise<HttpResponse> {
     const url = address ?? this.http.url;
     return this.http.send({
@@ -79,7 +78,8 @@ export class LegacySseTransport extends HttpTransport<Session> {
       body: this.http.encode(message),
       id: answerableId(message),
       signal,
-      options,
+      added: options.headers,
+      waiter: options,
     });
   }
 
@@ -92,7 +92,8 @@ export class LegacySseTransport extends HttpTransport<Session> {
   }
 
   /** Resolves when the server has sent the address to post to. */
-  async #startSession({ signal, onWait }: SendOptions): Promise<Session> {
+  async #startSession(waiter: SendOptions): Promise<Session> {
+    const { signal } = waiter;
     this.session?.over.abort(new ConnectionError("closed", "A new session was started"));
     const over = new AbortController();
     const session: Session = { address: undefined, pending: new Map(), over };
@@ -103,7 +104,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
         method: "GET",
         headers: GET_HEADERS,
         signal: over.signal,
-        options: { onWait },
+        waiter,
       });
       if (!isSuccess(response)) throw (await readFailure(response, "GET")).error;
       if (!isEventStream(response)) throw noMessages(response, "GET");

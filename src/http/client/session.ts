@@ -26,7 +26,6 @@ import {
   readMessages,
   StreamPosition,
 } from "./responses.ts";
-import type { PostOptions } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 
 /** Timeout for the DELETE that closes the session. */
@@ -111,11 +110,12 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     message: Message,
     session: Session,
     signal: AbortSignal,
-    options?: PostOptions,
+    options: SendOptions = {},
   ): Promise<HttpResponse> {
     const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
     const id = answerableId(message);
-    return this.http.send({ method: "POST", headers, body: this.http.encode(message), signal, options, id });
+    const body = this.http.encode(message);
+    return this.http.send({ method: "POST", headers, body, signal, added: options.headers, waiter: options, id });
   }
 
   protected acknowledged(response: HttpResponse, _message: Message, session: Session): void {

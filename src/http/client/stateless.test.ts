@@ -3,9 +3,10 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { answer, scriptedRequester } from "../../../test/support/http/scripted-requester.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Notification, Result } from "../../core/handler.ts";
 import { onCancellation } from "../../core/cancel.ts";
-import { UnaryCalls } from "../../dialogue/calls/unary.ts";
+import { PendingCalls } from "../../dialogue/calls/pending-calls.ts";
 import { UnaryBack } from "../../dialogue/stateless/back.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ToolFacts } from "../../tools/facts.ts";
@@ -50,7 +51,7 @@ function startCall(timeouts: { idleMs?: number; totalMs?: number } = {}) {
     notify: (notification) => void delivered.push(notification),
     ask: () => Promise.reject(new Error("not expected")),
   };
-  const calls = new UnaryCalls("The server", timeouts);
+  const calls = new PendingCalls("The server", timeouts);
   const info = { name: "us", version: "1" };
   const options = { revision: NEWEST, info, defaultContext: context };
   const { handler } = new UnaryBack(new StatelessHttp(http, new ToolFacts()), calls, options);
@@ -103,7 +104,7 @@ test("progress of another call is dropped, and progress of the call restarts its
 test("closing the connection fails its calls, and later calls are not sent", async () => {
   const { calls, outcome, isEnded } = startCall();
   await tick();
-  calls.close();
+  calls.close(new ConnectionError("closed", "The connection was closed"));
   expect(await outcome).toMatchObject({ kind: "closed", mayHaveRun: true });
   expect(isEnded()).toBe(true);
   await expect(calls.ended(new AbortController().signal)).rejects.toMatchObject({ kind: "closed" });

@@ -6,7 +6,9 @@ import { ConnectionError } from "../../core/errors.ts";
 import { type Decoded, faultText } from "../../jsonrpc/codec.ts";
 import { isNotification, isResponse } from "../../jsonrpc/message.ts";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
-import type { NotificationReceiver, UnaryCall, UnaryTransport } from "../../dialogue/calls/unary.ts";
+import { type Cancellation, CancelToken } from "../../core/cancel.ts";
+import type { PendingCall } from "../../dialogue/calls/pending-calls.ts";
+import type { NotificationReceiver, UnaryTransport } from "../../dialogue/stateless/back.ts";
 import { changedMethod } from "../../protocol/lists.ts";
 import type { ToolFacts } from "../../tools/facts.ts";
 import { POST_HEADERS, statelessHeaders } from "../headers.ts";
@@ -36,15 +38,19 @@ export class StatelessHttp implements UnaryTransport {
     this.#tools = tools;
   }
 
-  async unary(message: RequestMessage, call: UnaryCall, receiver: NotificationReceiver): Promise<ResponseMessage> {
+  async unary(message: RequestMessage, call: PendingCall, receiver: NotificationReceiver): Promise<ResponseMessage> {
     const { id, method } = message;
     const http = this.#http;
+    const stop = new CancelToken();
+    const onStop = (reason: unknown): void => stop.abort(reason);
+    call.onStop = onStop;
     const response = await http.send({
       method: "POST",
       headers: { ...statelessHeaders(message), ...this.#tools.headersFor(message) },
       body: http.encode(message),
-      signal: call.stop,
-      options: call,
+      signal: stop,
+      added: call.context.headers,
+      waiter: call,
       id: answerableId(message),
     });
     if (!isSuccess(response)) {
@@ -71,13 +77,13 @@ export class StatelessHttp implements UnaryTransport {
     throw new ConnectionError("closed", `The server closed the stream of ${method} before it answered; ${advice}`);
   }
 
-  async notify(message: NotificationMessage, signal: AbortSignal): Promise<void> {
+  async notify(message: NotificationMessage, signal: Cancellation): Promise<void> {
     const body = this.#http.encode(message);
     (await this.#http.send({ method: "POST", headers: POST_HEADERS, body, signal })).discard();
   }
 
   /** Passes notifications on. Returns the response to the request, if it is there. */
-  #take(decoded: Decoded, call: UnaryCall, receiver: NotificationReceiver): ResponseMessage | undefined {
+  #take(decoded: Decoded, call: PendingCall, receiver: NotificationReceiver): ResponseMessage | undefined {
     let answer: ResponseMessage | undefined;
     for (const item of decoded.kind === "batch" ? decoded.items : [decoded]) {
       if ("fault" in item) {
