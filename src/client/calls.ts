@@ -130,7 +130,7 @@ export class Calls {
   createRequest(method: string, params: Params, options: CallOptions): Request {
     const { meta } = options;
     if (this.#wantsProgress(options)) return { method, params: withMeta(params, { ...meta, ...PROGRESS_TOKEN }) };
-    return { method, params: withMeta(params, meta) };
+    return { method, params: meta === undefined ? params : withMeta(params, meta) };
   }
 
   async #send(

@@ -292,15 +292,14 @@ export class Client<Tools extends object = ToolTypes> {
   }
 
   #missingCapability(method: string): string | undefined {
-    const { discovered, revision } = this.#connection;
-    const declared = discovered["capabilities"] as ServerCapabilities | undefined;
+    const declared = this.#connection.discovered["capabilities"] as ServerCapabilities | undefined;
     // A server that sends no capabilities at all may still support everything.
     if (declared === undefined) return undefined;
     const group = method.slice(0, method.indexOf("/"));
     const name = group === "completion" ? "completions" : group;
     if (declared[name] !== undefined) return undefined;
     // A capability that the revision does not define cannot be declared, so the server may still support the method.
-    return name in revision.lower.serverCapabilities({ [name]: {} }) ? name : undefined;
+    return name in this.#connection.revision.lower.serverCapabilities({ [name]: {} }) ? name : undefined;
   }
 
   #requireCapability(method: string): void {

@@ -40,7 +40,7 @@ export abstract class StatelessBack {
   constructor(options: StatelessBackOptions) {
     this.options = options;
     this.revision = options.revision;
-    this.handler = (request, context) => this.#handle(request, context);
+    this.handler = this.#handle.bind(this);
   }
 
   /** Sends a request and resolves with its result. Throws an McpError if the server answers with an error. */
@@ -58,11 +58,9 @@ export abstract class StatelessBack {
     }
     try {
       const result = lift.result(method, await this.call(method, params, context));
-      if (!isAllowedType(result.resultType, method, context)) {
-        throw new ConnectionError(
-          "protocol",
-          `The server answered ${method} with an invalid result type, ${String(result.resultType)}`,
-        );
+      const type = result.resultType;
+      if (type !== undefined && type !== "complete" && !isAllowedType(type, method, context)) {
+        throw new ConnectionError("protocol", `The server answered ${method} with an invalid result type, ${type}`);
       }
       return method === "subscriptions/listen" ? withoutTag(result) : result;
     } catch (error) {
@@ -168,8 +166,8 @@ function envelopeRejected(method: string, error: McpError): ConnectionError {
   });
 }
 
+/** Whether a result that is not complete may have this type. */
 function isAllowedType(resultType: unknown, method: string, { caller }: Context): boolean {
-  if (resultType === undefined || resultType === "complete") return true;
   if (resultType === "input_required") return INPUT_METHODS.has(method);
   return resultType === "task" && method === "tools/call" && hasTasks(caller.capabilities);
 }

@@ -40,11 +40,11 @@ export function nodeRequester({
 }: NodeRequesterOptions = {}): Requester {
   const pool = new ConnectionPool(options, connectTimeoutMs);
   const findAndSend = async (request: ClientHttpRequest): Promise<HttpResponse> =>
-    send(request, pool, await pool.findAddress(request.url), connectTimeoutMs, mayRepeat(request));
+    send(request, pool, await pool.findAddress(request.url), connectTimeoutMs, true);
   const requester = (request: ClientHttpRequest): Promise<HttpResponse> => {
     const address = pool.addresses.get(request.url.href);
     if (address === undefined) return findAndSend(request);
-    return send(request, pool, address, connectTimeoutMs, mayRepeat(request));
+    return send(request, pool, address, connectTimeoutMs, true);
   };
   requester.close = (): void => pool.close();
   return requester;
@@ -61,7 +61,7 @@ function send(
   pool: ConnectionPool,
   address: Address,
   connectTimeoutMs: number,
-  mayRetry: boolean,
+  isFirst: boolean,
 ): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     const { url, signal } = sent;
@@ -133,7 +133,7 @@ function send(
       if (isSettled) return;
       // An error of the parser has a code that begins so: the response is not valid HTTP.
       const isInvalid = String((error as { code?: unknown }).code).startsWith("HPE_");
-      if (!mayRetry || !request.reusedSocket || isInvalid) {
+      if (!isFirst || !mayRepeat(sent) || !request.reusedSocket || isInvalid) {
         fail(isConnected ? noResponse(url, error) : (route.proxyFailed?.(error) ?? connectFailed(url, error)));
         return;
       }

@@ -23,7 +23,13 @@ export class NodeHttpResponse extends ReadableResponse {
   readonly #response: IncomingMessage;
 
   constructor(url: URL, response: IncomingMessage) {
-    super(url, response.statusCode ?? 0, joinHeaders(response.headers));
+    super(
+      url,
+      response.statusCode ?? 0,
+      response.headers["set-cookie"] === undefined
+        ? (response.headers as Record<string, string>)
+        : joinHeaders(response.headers),
+    );
     this.#response = response;
   }
 
@@ -156,7 +162,6 @@ export class NodeHttpResponse extends ReadableResponse {
 
 /** Node joins all headers but this one, if it is asked to. */
 function joinHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
-  if (headers["set-cookie"] === undefined) return headers as Record<string, string>;
   const all: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined) all[name] = typeof value === "string" ? value : value.join(", ");

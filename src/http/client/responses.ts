@@ -7,7 +7,7 @@ import { isObject } from "../../core/values.ts";
 import { decode, tooLong, type Decoded, type Limits } from "../../jsonrpc/codec.ts";
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
 import { type ErrorBody, type Id, isRequest, type Message, plainId } from "../../jsonrpc/message.ts";
-import { decodeBody } from "./growable-buffer.ts";
+import { decodeUtf8 } from "./growable-buffer.ts";
 import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
@@ -123,7 +123,7 @@ function decodeEvent({ event, data, skipped }: ServerSentEvent, limits: Limits):
 }
 
 function decodeBytes(bytes: Buffer, limits: Limits): Decoded {
-  return bytes.length < LONG_MESSAGE_BYTES ? decode(decodeBody(bytes), limits) : decodeLong(bytes, limits);
+  return bytes.length < LONG_MESSAGE_BYTES ? decode(decodeUtf8(bytes), limits) : decodeLong(bytes, limits);
 }
 
 /** An HTTP error response, and the JSON-RPC error that it contains, if any. */
@@ -155,7 +155,7 @@ function adviceFor(status: number): string {
 }
 
 /** Requests that find out what the server speaks. A 403 says nothing about that, whatever its body is. */
-const PROBES: ReadonlySet<string> = new Set(["server/discover", "initialize"]);
+export const PROBES: ReadonlySet<string> = new Set(["server/discover", "initialize"]);
 
 /** The id for which a 403 may have the answer. */
 export function answerableId(message: Message): Id | undefined {

@@ -14,13 +14,13 @@ import type { ToolFacts } from "../../tools/facts.ts";
 import { POST_HEADERS, statelessHeaders } from "../headers.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import {
-  answerableId,
   isEventStream,
   isJson,
   isSameId,
   isSuccess,
   noMessages,
   notTheResponse,
+  PROBES,
   readFailure,
   readJson,
   readMessages,
@@ -51,7 +51,7 @@ export class StatelessHttp implements UnaryTransport {
       signal: stop,
       added: call.context.headers,
       waiter: call,
-      id: answerableId(message),
+      id: PROBES.has(method) ? undefined : id,
     });
     if (!isSuccess(response)) {
       const { error, body } = await readFailure(response, method);
@@ -91,13 +91,14 @@ export class StatelessHttp implements UnaryTransport {
         throw new ConnectionError("protocol", `The server's answer is not a valid message: ${faultText(item.fault)}`);
       }
       const { message } = item;
-      // Stateless servers send no requests.
-      if (isNotification(message)) {
+      if (isResponse(message)) {
+        // An error without an id can only belong to the request whose HTTP response contains it.
+        if (message.id === null || isSameId(message.id, call.id)) answer = message;
+      } else if (isNotification(message)) {
         if (message.method === TOOLS_CHANGED) this.#tools.forget();
         answer ??= receiver.receive(message, call);
       }
-      // An error without an id can only belong to the request whose HTTP response contains it.
-      else if (isResponse(message) && (message.id === null || isSameId(message.id, call.id))) answer = message;
+      // Stateless servers send no requests.
     }
     return answer;
   }
