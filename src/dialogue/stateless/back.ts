@@ -7,7 +7,7 @@ import { ignoreRejection } from "../../core/async.ts";
 import type { Cancellation } from "../../core/cancel.ts";
 import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
 import type { Caller, Context, Handler, Params, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { copyFields, isObject } from "../../core/values.ts";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
@@ -78,13 +78,15 @@ export abstract class StatelessBack {
       this.#info = lower.implementation(caller.info ?? this.options.info);
       this.#capabilities = lower.clientCapabilities(caller.capabilities);
     }
-    const meta: { [key: string]: unknown } = { ...params._meta };
+    const meta = copyFields(params._meta ?? {});
     if (id !== undefined && meta["progressToken"] !== undefined) meta["progressToken"] = id;
     meta[META.revision] = this.revision.name;
     meta[META.clientInfo] = this.#info;
     meta[META.clientCapabilities] = this.#capabilities;
     meta[META.logLevel] = logLevel;
-    return { ...params, _meta: meta };
+    const sent = copyFields(params);
+    sent["_meta"] = meta;
+    return sent;
   }
 }
 

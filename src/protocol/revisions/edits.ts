@@ -2,7 +2,7 @@
 // then edits of MCP content that several deltas need. An edit never changes its input, copies only what it changes, and
 // ignores values of an unexpected type, since its input may be unchecked.
 
-import { isObject } from "../../core/values.ts";
+import { copyFields, isObject, putField } from "../../core/values.ts";
 import { McpError } from "../errors.ts";
 
 export type Edit = <T>(value: T) => T;
@@ -72,32 +72,16 @@ export function rename(from: string, to: string): Edit {
 export function set(fields: Json): Edit {
   const all = Object.entries(fields);
   return object((value) => {
-    const copy = copyOf(value);
+    const copy = copyFields(value);
     for (const [name, field] of all) copy[name] = field;
     return copy;
   });
 }
 
-/**
- * The same as a spread, of which V8 makes a new hidden class each time where it has seen many: that takes longer, and
- * stays in memory until the next full collection.
- */
-function copyOf(value: Json): Record<string, unknown> {
-  const copy: Record<string, unknown> = {};
-  for (const name of Object.keys(value)) put(copy, name, value[name]);
-  return copy;
-}
-
 function withField(value: Json, key: string, field: unknown): Json {
-  const copy = copyOf(value);
-  put(copy, key, field);
+  const copy = copyFields(value);
+  putField(copy, key, field);
   return copy;
-}
-
-/** The key `__proto__` must become an own property too. */
-function put(copy: Record<string, unknown>, name: string, value: unknown): void {
-  if (name !== "__proto__") copy[name] = value;
-  else Object.defineProperty(copy, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 /**
@@ -113,7 +97,7 @@ export function without(value: Json, keys: readonly string[], key?: string, inne
     const isEmptied = after !== before && isObject(after) && Object.keys(after).length === 0;
     isSame &&= after === before && !keys.includes(name);
     if (isEmptied || keys.includes(name)) continue;
-    put(copy, name, after);
+    putField(copy, name, after);
   }
   return isSame ? value : copy;
 }
