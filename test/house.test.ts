@@ -19,6 +19,7 @@ import {
   MAX_TEST_LINES,
   packageFaults,
   revisionFaults,
+  secondHeaders,
   sentenceReaders,
   type Exception,
 } from "./support/house/rules.ts";
@@ -56,6 +57,9 @@ const EXCEPTIONS: readonly Exception[] = [
 /** How many casts the folders of the engine may have, and how many of them `as unknown as`. Lower it, never raise it. */
 const MAX_CASTS = 235;
 const MAX_DOUBLE_CASTS = 14;
+
+/** How many second header comments there may be. Lower it, never raise it. */
+const MAX_SECOND_HEADERS = 25;
 
 /** The files that look for words in what is said to people, and who says it there. */
 const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
@@ -130,6 +134,11 @@ describe("the source tree", () => {
 
   it("begins every file with a comment", () => {
     expect(headerFaults(SOURCES)).toEqual([]);
+  });
+
+  it("has few files that are about a second thing from a comment in their middle on", () => {
+    const found = secondHeaders(SOURCES);
+    expect(found.length, found.join("\n")).toBeLessThanOrEqual(MAX_SECOND_HEADERS);
   });
 
   it("loads no package from its main entry, and no revisions", () => {
@@ -317,6 +326,11 @@ describe("the rules", () => {
       "src/long.ts begins with 7 comment lines; the limit is 6",
       "src/two.test.ts does not begin with a comment",
     ]);
+  });
+
+  it("find a comment in the middle of a file that stands alone", () => {
+    const text = "// One.\n\nconst a = 1;\n\n// Two.\n// And more.\n\nconst b = 2;\n\n// About c.\nconst c = 3;\n";
+    expect(secondHeaders([file("src/a.ts", text)])).toEqual(["src/a.ts: // Two."]);
   });
 
   it("find code that looks for words in what is said to people", () => {

@@ -186,6 +186,14 @@ export function headerFaults(files: readonly SourceFile[]): string[] {
   });
 }
 
+/** Comments in the middle of a file that stand alone, as a header does: the file is about a second thing from there on. */
+export function secondHeaders(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const found = [...text.matchAll(/(?<=\n\n)(?:\/\/(?!\/)[^\n]*\n)+(?=\n)/g)];
+    return found.map(({ 0: comment }) => `${path}: ${comment.split("\n", 1)[0]}`);
+  });
+}
+
 export interface Exception {
   readonly file: string;
   readonly what: string;
