@@ -9,6 +9,7 @@ import { ConnectionError, type Hint, THE_SERVER } from "../core/errors.ts";
 import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
+import { type Tap, tapTransport } from "../transport/tap.ts";
 import type { LateParts, Transport } from "../transport/transport.ts";
 import { Peer, type PeerListener } from "./calls/peer.ts";
 import type { Timeouts } from "./calls/pending-calls.ts";
@@ -35,6 +36,8 @@ export interface ServerConnectionOptions extends SessionOptions {
   readonly closeTimeoutMs?: number;
   /** What errors say of a transport that does not open or start in time. */
   readonly lateParts?: LateParts;
+  /** Called with every message of the connection, as it is on the wire. */
+  readonly tap?: Tap | undefined;
 }
 
 /** A connected server. */
@@ -140,7 +143,7 @@ async function openPeer(
     void ignoreRejection(opening.then((late) => late.close(0)));
     throw error;
   }
-  const peer = new Peer(transport, timeouts, closeTimeoutMs);
+  const peer = new Peer(tapped(transport, options), timeouts, closeTimeoutMs);
   const starting = attempt(() => peer.start());
   try {
     await inTime(() => starting, lateParts.starting);
@@ -155,9 +158,13 @@ async function openPeer(
 }
 
 export async function startPeer(transport: Transport, options: ServerConnectionOptions): Promise<Peer> {
-  const peer = new Peer(transport, options.timeouts);
+  const peer = new Peer(tapped(transport, options), options.timeouts);
   await peer.start();
   return peer;
+}
+
+function tapped(transport: Transport, { tap }: ServerConnectionOptions): Transport {
+  return tap === undefined ? transport : tapTransport(transport, tap, "client");
 }
 
 /** The error if a specific revision is required and the server answered with an error. */

@@ -20,7 +20,8 @@ export type Tap = (tapped: TappedMessage) => void;
 
 let connections = 0;
 
-class Meter {
+/** Tells a tap what passes one connection. */
+export class Meter {
   readonly #tap: Tap;
   readonly #connection = (connections += 1);
 

@@ -8,6 +8,7 @@ import type { Handler } from "../../core/handler.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
 import { PendingCalls } from "../../dialogue/calls/pending-calls.ts";
+import { tapUnary } from "../../dialogue/stateless/tap-unary.ts";
 import {
   discover,
   revisionRefused,
@@ -158,7 +159,9 @@ class ConnectAttempt {
     const calls = new PendingCalls("The server", this.#options.timeouts);
     const timeouts = { idleMs: startTimeoutMs, totalMs: 0 };
     const probeOptions = { ...this.#options, defaultContext: { ...defaultContext, timeouts } };
-    const createBack = (options: StatelessBackOptions): UnaryBack => new UnaryBack(transport, calls, options);
+    const { tap } = this.#options;
+    const tapped = tap === undefined ? transport : tapUnary(transport, tap);
+    const createBack = (options: StatelessBackOptions): UnaryBack => new UnaryBack(tapped, calls, options);
     const ask = (): ReturnType<typeof discover<UnaryBack>> =>
       discover(createBack, probeOptions, this.#revision ?? NEWEST);
     let found = await ask();
