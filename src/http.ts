@@ -18,6 +18,7 @@ export type { HttpLimits } from "./http/server/fields.ts";
 export type { Health } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
 export type { Compat } from "./protocol/compat.ts";
+export type { Tap, TappedMessage } from "./transport/tap.ts";
 
 /** An IncomingMessage of node:http. Not that type itself, so that projects without the types of Node can use this. */
 export interface NodeRequest {

@@ -15,13 +15,17 @@ export {
   type ChildTransport,
   type ChildTransportOptions,
 } from "./transport/child-process.ts";
+export type { Carrier, CarrierListener } from "./transport/carrier.ts";
 export { decodeInbound } from "./transport/decode-inbound.ts";
 export { stdioTransport, type StdioOptions } from "./transport/stdio.ts";
+export type { Tap, TappedMessage } from "./transport/tap.ts";
 export type {
   BatchItem,
+  FaultItem,
   Inbound,
   QuietCancel,
   Receive,
+  Received,
   SendOptions,
   Transport,
   TransportSource,

@@ -42,6 +42,6 @@ export type { Target } from "../client/connect.ts";
 export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
 export type { Limits } from "../jsonrpc/codec.ts";
 export type { Message, ResponseMessage } from "../jsonrpc/message.ts";
-export type { Inbound, SendOptions, Transport, TransportSource } from "../transport/transport.ts";
+export type { Inbound, Receive, SendOptions, Transport, TransportSource } from "../transport/transport.ts";
 export type { ItemDefinition, Item, ItemKind } from "./item.ts";
 export type { McpError } from "../protocol/errors.ts";

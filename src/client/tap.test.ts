@@ -14,8 +14,8 @@ import { memoryPair } from "../transport/memory.ts";
 import type { TappedMessage } from "../transport/tap.ts";
 import { openTarget, type Target } from "./connect.ts";
 
-const server = createServer({ name: "tapped", version: "1.0.0" }).tool("echo", {}, async ({ text }, context) => {
-  await context.progress(1, 2);
+const server = createServer({ name: "tapped", version: "1.0.0" }).tool("echo", {}, ({ text }, context) => {
+  context.progress(1, 2);
   return String(text);
 });
 

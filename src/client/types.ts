@@ -19,12 +19,16 @@ export type {
 export type { ErrorKind } from "../protocol/errors.ts";
 export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/model/index.ts";
 export type * from "../protocol/model/index.ts";
+export type { Carrier, CarrierListener } from "../transport/carrier.ts";
 export type { Noise } from "../transport/child-process.ts";
+export type { Tap, TappedMessage } from "../transport/tap.ts";
 export type {
   BatchItem,
+  FaultItem,
   Inbound,
   QuietCancel,
   Receive,
+  Received,
   SendOptions,
   Transport,
   TransportSource,

@@ -58,7 +58,7 @@ export interface ConnectionOptions {
 }
 
 /** Options of a connection that is one of several of a server. */
-interface ServedOptions extends ConnectionOptions {
+export interface SharedConnectionOptions extends ConnectionOptions {
   readonly places?: CallPlaces | undefined;
   /** What callers are told whose handler ignores that the connection is closed. */
   readonly unanswered?: string | undefined;
@@ -103,7 +103,12 @@ class Connection implements ServedConnection {
   #markClosed: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(handler: Handler, transport: Transport, options: ServedOptions, compat: CompatRules | undefined) {
+  constructor(
+    handler: Handler,
+    transport: Transport,
+    options: SharedConnectionOptions,
+    compat: CompatRules | undefined,
+  ) {
     const allRevisions = selectRevisions(options.revisions);
     const { graceMs = 1_000, mayShutDown = false, maxInFlight = 256, places, unanswered, tap } = options;
     this.#transport = tap === undefined ? transport : tapTransport(transport, tap, "server");
@@ -253,10 +258,18 @@ export function selectRevisions(names: readonly string[] | undefined): readonly 
 }
 
 /** Answers the messages of one connection with a handler. `serve()` does this for the stdio of the process. */
-export async function serveTransport(
+export function serveTransport(
   handler: Handler,
   transport: Transport,
-  options: ServedOptions = {},
+  options: ConnectionOptions = {},
+): Promise<ServedConnection> {
+  return serveConnection(handler, transport, options);
+}
+
+export async function serveConnection(
+  handler: Handler,
+  transport: Transport,
+  options: SharedConnectionOptions,
 ): Promise<ServedConnection> {
   const compat = loadCompat(options.compat);
   // A session over HTTP gets its first message at once.

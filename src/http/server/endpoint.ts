@@ -6,7 +6,7 @@
 import type { CallerIdentity, Handler } from "../../core/handler.ts";
 import { CallTable } from "../../dialogue/calls/call-table.ts";
 import { unsupportedRevision } from "../../dialogue/calls/errors.ts";
-import { type ConnectionOptions, type ServedConnection, serveTransport } from "../../dialogue/connection.ts";
+import { type ConnectionOptions, type ServedConnection, serveConnection } from "../../dialogue/connection.ts";
 import { StatelessFront } from "../../dialogue/stateless/front.ts";
 import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
 import { styleOf, type Styles, stylesOf } from "../../dialogue/style.ts";
@@ -186,7 +186,7 @@ export class McpEndpoint implements MessageReceiver {
 
   #serve(session: HttpSession): Promise<ServedConnection> {
     const options = { ...this.#connection, places: this.#shared.places, unanswered: SESSION_CLOSED };
-    return serveTransport(this.#handler, session, options);
+    return serveConnection(this.#handler, session, options);
   }
 
   async #repeatHandshake(session: HttpSession, reply: HttpReply, caller: CallerIdentity): Promise<void> {

@@ -2,7 +2,7 @@
 // Its first event is the address that the client posts to. The session ends with the stream and cannot be resumed.
 
 import type { CallerIdentity, Handler } from "../../core/handler.ts";
-import { type ConnectionOptions, serveTransport } from "../../dialogue/connection.ts";
+import { type ConnectionOptions, serveConnection } from "../../dialogue/connection.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
 import { LineCarrier } from "../../transport/line-carrier.ts";
@@ -32,7 +32,7 @@ export class LegacySse implements MessageReceiver {
     checkAccept(reply.request, ["text/event-stream"]);
     this.#shared.places.check();
     const session = this.#sessions.add(new LegacySseSession(randomId(), reply.identity?.principal), (added) =>
-      serveTransport(this.#handler, added, {
+      serveConnection(this.#handler, added, {
         ...this.#connection,
         places: this.#shared.places,
         unanswered: SESSION_CLOSED,
