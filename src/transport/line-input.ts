@@ -10,7 +10,7 @@ const LINES_PER_CHECK = 64;
 
 interface LineInputOptions extends LineReaderOptions {
   /** Whether the peer leaves too much unread, so that its input waits until `writer` has drained. */
-  isBehind(): boolean;
+  readonly isBehind: () => boolean;
 }
 
 export class LineInput {
@@ -22,7 +22,7 @@ export class LineInput {
     this.#lines = lines;
     this.#input = new PacedReader(input, {
       take: (chunk, from) => lines.push(chunk, from, LINES_PER_CHECK),
-      mustWait: () => options.isBehind(),
+      mustWait: options.isBehind,
       onceReady: (act) => writer.onceDrained(act),
     });
   }

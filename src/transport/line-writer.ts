@@ -19,7 +19,6 @@ export class LineWriter {
   readonly #output: Writable;
   readonly #maxBytes: number;
   readonly #onBroken: (error: ConnectionError) => void;
-  readonly #flush: () => void;
   #pending = "";
   #scheduled = false;
   #drain: Deferred<void> | undefined;
@@ -33,7 +32,6 @@ export class LineWriter {
     this.#output = output;
     this.#maxBytes = maxBytes;
     this.#onBroken = onBroken;
-    this.#flush = () => this.#write();
     // This listener is never removed: an unhandled late EPIPE would end the process.
     output.on("error", (error) => this.fail(error));
     output.on("close", () => this.fail());
@@ -53,7 +51,7 @@ export class LineWriter {
   /** Calls `listener` once, when the pipe is empty or has failed. */
   onceDrained(listener: () => void): void {
     this.#onDrained = listener;
-    this.#flush();
+    LineWriter.#write(this);
     if (this.#failure !== undefined || !this.#output.writableNeedDrain) setImmediate(() => this.#notifyDrained());
   }
 
@@ -75,18 +73,18 @@ export class LineWriter {
     if (!this.#scheduled) {
       this.#scheduled = true;
       // At the end of the turn, so that messages that come from several sockets in one turn share a write.
-      setImmediate(this.#flush);
+      setImmediate(LineWriter.#write, this);
     }
     if (this.#drain !== undefined) return this.#drain.promise;
     if (this.backlog < this.#output.writableHighWaterMark) return READY;
-    this.#flush();
+    LineWriter.#write(this);
     if (!this.#output.writableNeedDrain) return READY;
     return (this.#drain ??= deferred()).promise;
   }
 
   /** Writes pending messages and waits until the system has accepted all of them, at most `timeoutMs`. */
   async finish(timeoutMs: number): Promise<void> {
-    this.#flush();
+    LineWriter.#write(this);
     if (this.#failure !== undefined || this.#output.writableLength === 0) return;
     await within(timeoutMs, new Promise<void>((resolve) => this.#output.write("", () => resolve())));
   }
@@ -105,13 +103,15 @@ export class LineWriter {
     this.#notifyDrained();
   }
 
-  #write(): void {
-    this.#scheduled = false;
-    if (this.#pending === "" || this.#failure !== undefined) return;
-    const text = this.#pending;
-    this.#pending = "";
-    if (this.#output.destroyed || this.#output.writableEnded) this.fail(this.#output.errored ?? undefined);
-    else this.#output.write(text);
+  /** Writes what is pending. One function for all writers, since one for each message would cost more. */
+  static #write(this: void, writer: LineWriter): void {
+    writer.#scheduled = false;
+    if (writer.#pending === "" || writer.#failure !== undefined) return;
+    const text = writer.#pending;
+    const output = writer.#output;
+    writer.#pending = "";
+    if (output.destroyed || output.writableEnded) writer.fail(output.errored ?? undefined);
+    else output.write(text);
   }
 
   #onDrain(): void {

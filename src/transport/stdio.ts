@@ -62,7 +62,7 @@ class StdioTransport implements Transport {
       // Requests are not read from a client that does not read its responses.
       isBehind: () => this.#writer.backlog > BACKLOG_BYTES,
       maxBytes: this.#limits.messageBytes,
-      onLine: (text) => this.#line(text),
+      onLine: this.#onLine,
       onFault: (fault, answerable) => {
         if (!this.#ended) this.#receive?.({ kind: "fault", fault, answerable });
       },
@@ -113,11 +113,11 @@ class StdioTransport implements Transport {
     this.#end(new ConnectionError("closed", `reading the input failed: ${cause.message}`, { cause }));
   };
 
-  #line(text: string): void {
+  readonly #onLine = (text: string): void => {
     if (this.#ended) return;
     const inbound = decodeInbound(text, this.#limits);
     if (inbound !== undefined) this.#receive?.(inbound);
-  }
+  };
 
   #end(error?: Error): void {
     if (this.#ended || this.#receive === undefined) return;

@@ -138,7 +138,10 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   }
 }
 
-const NO_MESSAGE: CallMessage = { jsonrpc: "2.0", method: "" };
+/** In place of the method of a message that cannot begin a call. */
+const REFUSED = "";
+
+const NO_MESSAGE: CallMessage = { jsonrpc: "2.0", method: REFUSED };
 
 /** Throws if what a handler returned is not a result. Handlers are user code. */
 export function checkResult(method: string, result: unknown): asserts result is Result {
@@ -220,7 +223,7 @@ export class CallTable {
 
   /** Answers a message that cannot begin a call. In a sequence, the calls before it are answered first. */
   refuse(id: Id | null, error: ErrorBody, carrier: Carrier): void {
-    const message = { jsonrpc: "2.0", id: id as Id, method: "" } as const;
+    const message = { jsonrpc: "2.0", id: id as Id, method: REFUSED } as const;
     const sequence = (this.#count += 1);
     this.#begin(
       new ServerCall(this, sequence, `\0${sequence}`, message, carrier, undefined, new Refusal(error), undefined),
@@ -238,7 +241,13 @@ export class CallTable {
   /** Runs the call and sends the response, unless it was cancelled. */
   async #run(call: ServerCall): Promise<void> {
     const { message, front, carrier } = call;
-    if (this.#slots !== undefined && this.#needsSlot(call)) {
+    // A ping needs no slot: it asks whether the server is alive, not whether it is idle.
+    const isWork = message.method !== "ping" && message.method !== REFUSED && !call.isBackground;
+    if (
+      this.#slots !== undefined &&
+      this.#closed === undefined &&
+      (isWork || (this.#isSequential && !call.isBackground))
+    ) {
       const turn = this.#slots.acquire();
       if (turn !== undefined) await turn;
       call.hasSlot = true;
@@ -272,16 +281,13 @@ export class CallTable {
     this.#end(call);
   }
 
-  /** A ping needs no slot: it asks whether the server is alive, not whether it is idle. */
-  #needsSlot({ message, isBackground, front }: ServerCall): boolean {
-    if (isBackground || this.#closed !== undefined) return false;
-    return this.#isSequential || (message.method !== "ping" && !(front instanceof Refusal));
-  }
-
   /** Called when the handler has returned and the response is sent. */
   #end(call: ServerCall): void {
     call.isDone = true;
-    if (call.hasSlot) this.#freeSlot(call);
+    if (call.hasSlot) {
+      if (!call.isCancelled || this.#abandoned > this.#maxRunning) this.#slots?.release();
+      if (call.isCancelled) this.#abandoned -= 1;
+    }
     this.#places?.release(call);
     if (!("id" in call.message)) this.#notifications -= 1;
     call.forget();
@@ -293,12 +299,6 @@ export class CallTable {
     if (this.#calls.get(call.key) !== call) return;
     this.#calls.delete(call.key);
     if (this.#watchers.size > 0) for (const watcher of [...this.#watchers]) watcher(call);
-  }
-
-  #freeSlot(call: ServerCall): void {
-    if (!call.isCancelled) return this.#slots?.release();
-    if (this.#abandoned > this.#maxRunning) this.#slots?.release();
-    this.#abandoned -= 1;
   }
 
   cancel(id: Id, reason: unknown): void {

@@ -124,7 +124,7 @@ export class SessionFront implements Front, ClientTasksHost {
     if (this.#phase === "new") throw McpError.of("not_initialized", "Server not initialized", { method });
     if (this.#phase === "starting") await this.#starting;
     if (this.#phase === "closing") throw McpError.of("shutting_down", "Server is shutting down", { method });
-    this.#ready();
+    if (!this.#isSubscribed) this.#ready();
     checkParams(method, params);
     switch (method) {
       case "logging/setLevel":
