@@ -1,7 +1,7 @@
 // Results of requests that a server sends to the client: their checks, and what stands for an answer that the client did
 // not give. Separate from client-requests.ts, because a server loads it only when a handler asks.
 
-import type { Result } from "../core/handler.ts";
+import type { AskOptions, Context, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { INTERNAL_ERROR, invalidParams, type McpError, toMcpError } from "./errors.ts";
 
@@ -38,6 +38,22 @@ export const CANCEL: Result = { action: "cancel" };
 /** Whether the caller's handler failed. For an elicitation, any other error means that the user gave no answer. */
 export function isHandlerFailure(error: unknown): boolean {
   return toMcpError(error).code === INTERNAL_ERROR;
+}
+
+/** Asks the caller what a server has put into a result. An elicitation without an answer counts as cancelled. */
+export async function askCaller(
+  { method, params }: Partial<Request>,
+  options: AskOptions,
+  context: Context,
+): Promise<Result> {
+  try {
+    // `roots/list` may come without params.
+    return await context.ask({ method: String(method), params: params ?? {} }, options);
+  } catch (error) {
+    const isCancelled = options.signal?.aborted === true || context.signal.aborted;
+    if (method !== "elicitation/create" || isCancelled || isHandlerFailure(error)) throw error;
+    return CANCEL;
+  }
 }
 
 /** The result of a tool call whose caller failed to provide input. */

@@ -3,10 +3,10 @@
 // requests are not sent.
 
 import { attempt, onAbort } from "../core/async.ts";
-import type { AskOptions, Context, Handler, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
-import { CANCEL, isHandlerFailure, unansweredResult } from "../protocol/client-results.ts";
+import { askCaller, unansweredResult } from "../protocol/client-results.ts";
 import { McpError, toMcpError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
 import { initialTaskState, taskRequest, TaskWatch } from "./watch.ts";
@@ -95,7 +95,7 @@ export class CallerTask extends TaskWatch {
     const { context } = waiter;
     let answer: Result | undefined;
     try {
-      answer = await askCaller(request, { key, signal }, context);
+      answer = await askCaller(isObject(request) ? request : {}, { key, signal }, context);
       await this.handler(taskRequest("tasks/update", this.id, { inputResponses: { [key]: answer } }), context);
       this.#answered.add(key);
     } catch (error) {
@@ -118,17 +118,6 @@ export class CallerTask extends TaskWatch {
     const lastUpdatedAt = new Date().toISOString();
     this.update({ ...this.state, status: "completed", lastUpdatedAt, result: unansweredResult(this.tool, error) });
     await this.abandon(context);
-  }
-}
-
-async function askCaller(request: unknown, options: AskOptions, context: Context): Promise<Result> {
-  const { method, params } = (isObject(request) ? request : {}) as Partial<Request>;
-  try {
-    return await context.ask({ method: String(method), params: params ?? {} }, options);
-  } catch (error) {
-    const isCancelled = options.signal?.aborted === true || context.signal.aborted;
-    if (method !== "elicitation/create" || isCancelled || isHandlerFailure(error)) throw error;
-    return CANCEL;
   }
 }
 

@@ -41,9 +41,8 @@ export class TaskWatch implements WatchedTask {
   #updatedAt = performance.now();
   #pause: Pause | undefined;
   #subscription: AbortController | undefined;
-  #isSubscribed = false;
-  /** Changes before the subscription was acknowledged may have been missed. */
-  #mayHaveMissed = false;
+  /** "behind": the state may be older than the acknowledgement of the subscription. */
+  #subscribed: "no" | "behind" | "current" = "no";
   #isClosed = false;
   #events = 0;
   #failures = 0;
@@ -74,7 +73,7 @@ export class TaskWatch implements WatchedTask {
 
   /** Whether changes arrive without polling. */
   get isSubscribed(): boolean {
-    return this.#isSubscribed;
+    return this.#subscribed !== "no";
   }
 
   /** Whether the last update is more recent than the poll interval. */
@@ -88,14 +87,14 @@ export class TaskWatch implements WatchedTask {
   async refresh(context: Context = this.context): Promise<Json> {
     if (this.isFinished && !hasIdentity(context.caller)) return this.#state;
     const events = this.#events;
-    const mayHaveMissed = this.#mayHaveMissed;
+    const isBehind = this.#subscribed === "behind";
     const state = await this.fetch(context).catch((error: unknown) => {
       throw this.#explain(error);
     });
     // A notification that came meanwhile may be newer than the answer.
     if (events === this.#events) this.update(state);
     this.#updatedAt = performance.now();
-    if (mayHaveMissed) this.#caughtUp();
+    if (isBehind) this.#caughtUp();
     return this.#state;
   }
 
@@ -158,7 +157,7 @@ export class TaskWatch implements WatchedTask {
   unsubscribe(): void {
     this.#subscription?.abort(new Error("The subscription to the task was ended"));
     this.#subscription = undefined;
-    this.#isSubscribed = false;
+    this.#subscribed = "no";
   }
 
   /** Resolves when the state may have changed; rejects when the signal is aborted, or the state cannot be fetched. */
@@ -207,13 +206,12 @@ export class TaskWatch implements WatchedTask {
     const { method, params } = notification;
     const granted = grantedIn(notification);
     if (granted !== undefined) {
-      this.#isSubscribed = namesIn(granted, "taskIds").includes(this.id);
-      this.#mayHaveMissed = this.#isSubscribed;
+      this.#subscribed = namesIn(granted, "taskIds").includes(this.id) ? "behind" : "no";
       // The refresh is deferred, since the handler may send the state right after the acknowledgement. It is not needed
       // if the state is fresh and a caller waits for a change, since the pause ends with a poll.
       queueMicrotask(() => {
-        if (this.#isSubscribed && this.#mayHaveMissed && !(this.isFresh && this.#pause !== undefined))
-          void ignoreRejection(this.refresh());
+        if (this.#subscribed !== "behind" || (this.isFresh && this.#pause !== undefined)) return;
+        void ignoreRejection(this.refresh());
       });
     } else if (method === TASK_CHANGED && params?.["taskId"] === this.id) {
       this.#events += 1;
@@ -226,8 +224,8 @@ export class TaskWatch implements WatchedTask {
 
   /** Called when the state is known to be current while subscribed. Waiters can switch to the longer pause. */
   #caughtUp(): void {
-    if (!this.#mayHaveMissed) return;
-    this.#mayHaveMissed = false;
+    if (this.#subscribed !== "behind") return;
+    this.#subscribed = "current";
     this.wake();
   }
 
@@ -254,7 +252,7 @@ export class TaskWatch implements WatchedTask {
   #pauseMs(): number {
     const interval = this.#state["pollIntervalMs"];
     const ms = (typeof interval === "number" && interval > 0 ? interval : DEFAULT_POLL_MS) * 2 ** this.#failures;
-    const paced = this.#isSubscribed && !this.#mayHaveMissed ? Math.max(ms, SUBSCRIBED_POLL_MS) : ms;
+    const paced = this.#subscribed === "current" ? Math.max(ms, SUBSCRIBED_POLL_MS) : ms;
     return Math.min(Math.max(Math.min(paced, this.#leftMs()), MIN_POLL_MS), MAX_POLL_MS);
   }
 

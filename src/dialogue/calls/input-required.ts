@@ -3,7 +3,7 @@
 // complete or the maximum number of rounds is reached.
 
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { CANCEL, isHandlerFailure, unansweredResult } from "../../protocol/client-results.ts";
+import { askCaller, CANCEL, isHandlerFailure, unansweredResult } from "../../protocol/client-results.ts";
 import { McpError, toMcpError } from "../../protocol/errors.ts";
 import { attempt, pause } from "../../core/async.ts";
 
@@ -63,13 +63,11 @@ async function collect(
   const settled = await Promise.all(
     inputRequests.map(async ([key, request]): Promise<readonly (readonly [string, Result])[]> => {
       try {
-        // `roots/list` may come without params.
-        return [[key, await context.ask({ method: request.method, params: request.params ?? {} }, { key })]];
+        return [[key, await askCaller(request, { key }, context)]];
       } catch (error) {
         if (context.signal.aborted) throw error;
-        const isElicitation = request.method === "elicitation/create";
-        if (!isElicitation || isHandlerFailure(error)) failed ??= { error };
-        return isElicitation ? [[key, CANCEL]] : [];
+        failed ??= { error };
+        return request.method === "elicitation/create" ? [[key, CANCEL]] : [];
       }
     }),
   );

@@ -255,25 +255,23 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     if (message.method === ELICITATION_COMPLETE) this.#elicitationComplete(message);
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
-    const { method, params } = lifted;
-    const plain: Notification = params === undefined ? { method } : { method, params };
+    const { method, params = {} } = lifted;
     if (method === "notifications/progress") {
-      const call = this.#peer.findCall(params?.["progressToken"]);
-      if (call === undefined) {
-        this.#tasks.onProgress(params ?? {});
-        return;
-      }
+      const call = this.#peer.findCall(params["progressToken"]);
+      if (call === undefined) return this.#tasks.onProgress(params);
       call.touch?.();
-      call.context.notify({ method, params: params ?? {} });
-    } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, about);
+      call.context.notify({ method, params });
+    } else if (method === "notifications/message") this.#log({ method, params }, about);
     else if (method === "notifications/cancelled") {
-      const { requestId, reason } = params ?? {};
+      const { requestId, reason } = params;
       if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellationError(reason, "the server"));
-    } else if (isVendorMethod(method)) {
-      const call = this.#peer.findCall(about);
-      if (call === undefined) this.#subscriptions.deliverToAll(plain);
-      else call.context.notify(plain);
-    } else this.#subscriptions.deliver(plain);
+    } else {
+      const plain: Notification = lifted.params === undefined ? { method } : { method, params };
+      const call = isVendorMethod(method) ? this.#peer.findCall(about) : undefined;
+      if (call !== undefined) call.context.notify(plain);
+      else if (isVendorMethod(method)) this.#subscriptions.deliverToAll(plain);
+      else this.#subscriptions.deliver(plain);
+    }
   }
 
   /**

@@ -85,7 +85,7 @@ export class SessionFront implements Front, ClientTasksHost {
   readonly #closed = new AbortController();
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
-  #revision: Revision = NEWEST_SESSION;
+  revision: Revision = NEWEST_SESSION;
   /** The client as its handshake described it, without identity. */
   #client: Caller = newCaller("session", {});
   /** One object for all requests of the session. */
@@ -102,10 +102,6 @@ export class SessionFront implements Front, ClientTasksHost {
     this.#calls = calls;
     this.#options = options;
     this.#subscriptions = new ClientSubscriptions(handler);
-  }
-
-  get revision(): Revision {
-    return this.#revision;
   }
 
   get started(): boolean {
@@ -142,8 +138,8 @@ export class SessionFront implements Front, ClientTasksHost {
         await this.#calls.drainedBefore(call, SHUTDOWN_GRACE_MS);
         return {};
     }
-    if (!this.#revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
-    const request: Request = { method, params: this.#revision.lift.request(method, params) };
+    if (!this.revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
+    const request: Request = { method, params: this.revision.lift.request(method, params) };
     const context = this.#context(call, call.carrier);
     if (this.#hasTasks && isTaskRequest(request))
       return (this.#tasks ?? (await this.#loadTasks())).answer(request, context, call.carrier);
@@ -156,9 +152,9 @@ export class SessionFront implements Front, ClientTasksHost {
     } catch (error) {
       result = isTasksNotDeclared(error)
         ? await this.#runAsTask(error, request, context)
-        : urlElicitationAsText(error, request, this.#revision);
+        : urlElicitationAsText(error, request, this.revision);
     }
-    return this.#revision.lower.result(method, result);
+    return this.revision.lower.result(method, result);
   }
 
   async #loadTasks(): Promise<ClientTasks> {
@@ -189,13 +185,13 @@ export class SessionFront implements Front, ClientTasksHost {
       if (first.resultType !== "task") return first;
       return taskOutcome(await completeTask(this.handler, first, request, declared));
     } catch (thrown) {
-      return urlElicitationAsText(thrown, request, this.#revision);
+      return urlElicitationAsText(thrown, request, this.revision);
     }
   }
 
   errorBody(error: unknown, message: CallMessage): ErrorBody {
     const request: Request = { method: message.method, params: message.params ?? {} };
-    return toErrorBody(error, request, this.#revision, this.#options.compat);
+    return toErrorBody(error, request, this.revision, this.#options.compat);
   }
 
   /** Handles a notification from the client, except for cancellations, which the connection handles. */
@@ -243,7 +239,7 @@ export class SessionFront implements Front, ClientTasksHost {
     const requested = params["protocolVersion"] as string;
     const revision = revisions.find(({ name }) => name === requested) ?? revisions.at(-1);
     if (revision === undefined) throw unsupportedRevision(requested, this.#options.allRevisions);
-    this.#revision = revision;
+    this.revision = revision;
     this.#phase = "starting";
     this.#starting = this.#start(params, call);
     try {
@@ -255,7 +251,7 @@ export class SessionFront implements Front, ClientTasksHost {
   }
 
   async #start(params: Params, { identity }: ServerCall): Promise<Result> {
-    const revision = this.#revision;
+    const revision = this.revision;
     const capabilities = (params["capabilities"] as Json | undefined) ?? {};
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
     const { roots } = capabilities;
@@ -300,7 +296,7 @@ export class SessionFront implements Front, ClientTasksHost {
   /** The context for work outside any call. */
   defaultContext(): Context {
     return {
-      revision: this.#revision.name,
+      revision: this.revision.name,
       caller: this.#caller,
       signal: new AbortController().signal,
       logLevel: this.#level,
@@ -323,7 +319,7 @@ export class SessionFront implements Front, ClientTasksHost {
     };
     const context: ContextBeforeSignal = {
       [CANCEL_TOKEN]: call,
-      revision: this.#revision.name,
+      revision: this.revision.name,
       caller: this.#callerOf(call),
       logLevel: this.#level,
       notify,
@@ -343,15 +339,15 @@ export class SessionFront implements Front, ClientTasksHost {
   }
 
   #target(carrier: Carrier): ClientRequestTarget {
-    return { caller: this.#caller, revision: this.#revision, carrier };
+    return { caller: this.#caller, revision: this.revision, carrier };
   }
 
   #deliver(notification: Notification, carrier: Carrier): void {
     const { method, params } = notification;
     const isTooVerbose = LOG_LEVELS.indexOf(params?.["level"] as LogLevel) < LOG_LEVELS.indexOf(this.#level);
     if (method === "notifications/message" && isTooVerbose) return;
-    if (!this.#revision.serverNotifications.has(method) && !isVendorMethod(method)) return;
-    const lowered = this.#revision.lower.notification(notification);
+    if (!this.revision.serverNotifications.has(method) && !isVendorMethod(method)) return;
+    const lowered = this.revision.lower.notification(notification);
     if (lowered !== undefined) carrier.send({ jsonrpc: "2.0", ...lowered });
   }
 }
