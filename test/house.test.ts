@@ -78,9 +78,9 @@ const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
   "src/config/document.ts": "the parser of TOML",
   "src/http/client/http-connection.ts": "servers and proxies that refuse a host",
   "src/http/client/session.ts": "servers that have forgotten a session",
+  "src/live/js/conditions.ts": "Node",
+  "src/live/js/inspect.ts": "Node, which prints values",
   "src/live/js/parse.ts": "sucrase and acorn",
-  "src/live/js/print.ts": "Node, which prints values",
-  "src/live/js/reports.ts": "Node",
   "src/live/js/test-run.ts": "Node and its test runner",
   "src/live/lisp/index.ts": "SBCL",
   "src/live/output.ts": "V8 and SBCL, without memory",
@@ -166,6 +166,7 @@ describe("the source tree", () => {
       "src/live/js/test-run.ts",
       "src/live/smalltalk/image-bridge.ts",
       "src/process/child.ts",
+      "src/process/guardian.ts",
     ]);
   });
 

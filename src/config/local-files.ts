@@ -7,7 +7,7 @@ import { realpath, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { readBounded } from "../core/files.ts";
 import { localImports, localPath } from "../modules/load-module.ts";
-import { findProgram } from "../process/program.ts";
+import { findProgram } from "../process/spawn-problem.ts";
 import { isInterpreter, isShell, SHELL_CODE } from "../process/runners.ts";
 import type { UpstreamSource } from "./kinds.ts";
 

@@ -6,7 +6,7 @@ import { createLabels, MAX_LABEL_LENGTH } from "../chain/router/labels.ts";
 import { SEPARATOR } from "../chain/router/names.ts";
 import { UPSTREAM_NAMING, type UpstreamNaming } from "../chain/router/naming.ts";
 import { UPSTREAM, type UpstreamOptions } from "../chain/upstream/options.ts";
-import { findSpawnProblem } from "../process/program.ts";
+import { findSpawnProblem } from "../process/spawn-problem.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { documented } from "../core/fields.ts";
 import { readBounded } from "../core/files.ts";

@@ -4,7 +4,7 @@ import type { Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { withoutDiagnostics } from "../protocol/errors.ts";
 import { ArgumentProblem } from "./arguments.ts";
-import type { CallRecord } from "./evaluation.ts";
+import type { CallRecord } from "./evaluation-text.ts";
 
 /** What one run may use. */
 export interface CodeBudgets {

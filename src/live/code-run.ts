@@ -27,7 +27,7 @@ import {
   refusal,
   tooManyBytes,
 } from "./call-answer.ts";
-import { type CallRecord, callsText } from "./evaluation.ts";
+import { type CallRecord, callsText } from "./evaluation-text.ts";
 import type { GuestReply } from "./guest.ts";
 import { OfferedTools, type RunTool, type RunTools } from "./offered-tools.ts";
 import { takeMedia } from "./media.ts";

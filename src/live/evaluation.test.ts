@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { FAILED_EVALUATION, type FailedEvaluation, HINT } from "../protocol/failed-evaluation.ts";
-import { evaluationBlock, evaluationText, stoppedText, summaryOf, testsText, toEvaluation } from "./evaluation.ts";
+import { summaryOf, toEvaluation } from "./evaluation.ts";
+import { evaluationBlock, evaluationText, stoppedText, testsText } from "./evaluation-text.ts";
 import { OutputCapture } from "./output.ts";
 import type { RunResult } from "./run.ts";
 import type { GuestEvaluation } from "./runtime.ts";

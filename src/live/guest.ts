@@ -10,15 +10,8 @@ import { PacedReader } from "../core/turn-budget.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { cpuTimeMs } from "../process/process-tree.ts";
-import {
-  frame,
-  FrameReader,
-  type GuestCommand,
-  type GuestRequest,
-  type Limits,
-  type Runtime,
-  type StopStep,
-} from "./runtime.ts";
+import type { GuestCommand, GuestRequest, Limits, Runtime, StopStep } from "./runtime.ts";
+import { frame, FrameReader } from "./frames.ts";
 
 export type OutputStream = "stdout" | "stderr";
 export type OutputListener = (text: string, stream: OutputStream) => void;

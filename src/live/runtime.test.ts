@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { PassThrough } from "node:stream";
 import { expect, it, vi } from "vitest";
 import { PacedReader } from "../core/turn-budget.ts";
-import { frame, FrameReader } from "./runtime.ts";
+import { frame, FrameReader } from "./frames.ts";
 
 function read(bytes: Buffer, size: number): string[] {
   const frames: string[] = [];

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { connect } from "../client/index.ts";
-import { findProgram } from "../process/program.ts";
+import { findProgram } from "../process/spawn-problem.ts";
 import { javascript } from "./index.ts";
 import { DEFAULT_LIMITS, type Runtime } from "./runtime.ts";
 import type { SandboxOptions } from "./options.ts";

@@ -18,21 +18,13 @@ import {
   DEBUGGER_TOOLS,
   DEFAULT_SESSION,
   READ_ONLY,
-  registerCheckpoints,
   registerSessionTools,
   SESSION_ARGUMENT,
   sessionName,
 } from "./common-tools.ts";
-import {
-  EVALUATION_SCHEMA,
-  evaluationBlock,
-  stoppedText,
-  summaryOf,
-  testsText,
-  toEvaluation,
-  withNotices,
-  type EvaluationRecord,
-} from "./evaluation.ts";
+import { registerCheckpoints } from "./checkpoints.ts";
+import { EVALUATION_SCHEMA, summaryOf, toEvaluation, type EvaluationRecord } from "./evaluation.ts";
+import { evaluationBlock, stoppedText, testsText, withNotices } from "./evaluation-text.ts";
 import type { GuestParams } from "./guest.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText } from "./runtime.ts";

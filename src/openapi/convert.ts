@@ -9,15 +9,14 @@ import {
   checkDocument,
   isUrl,
   listOperations,
-  type NameCounts,
   objectAt,
   type OpenApiDocument,
   parseDocument,
   type RawOperation,
-  SchemaConverter,
   shownSource,
   type Json,
 } from "./document.ts";
+import { type NameCounts, SchemaConverter } from "./schemas.ts";
 import { type Operation, toolName, toOperation } from "./operation.ts";
 import type { Credential } from "./request.ts";
 

@@ -4,18 +4,8 @@
 import { firstChars } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import type { JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
-import {
-  type Json,
-  type Method,
-  type NameCounts,
-  objectAt,
-  type OpenApiDocument,
-  type RawOperation,
-  resolve,
-  type SchemaConverter,
-  strings,
-  uniqueName,
-} from "./document.ts";
+import { type Json, type Method, objectAt, type OpenApiDocument, type RawOperation, resolve } from "./document.ts";
+import { type NameCounts, type SchemaConverter, strings, uniqueName } from "./schemas.ts";
 
 /** An argument of the tool, and its place in the request. */
 export interface Argument {

@@ -19,11 +19,13 @@ interface Report {
 
 const onLinux = process.platform === "linux";
 const child = compiledImport("child.ts", import.meta.url);
+const guardian = compiledImport("guardian.ts", import.meta.url);
 
 /** Starts a child that ignores all but SIGKILL, and some with a grandchild: in the group, outside it, without the mark. */
 const HOLDER = `
   import { createInterface } from "node:readline";
-  import { guardianPid, startChild } from ${child};
+  import { startChild } from ${child};
+  import { guardianPid } from ${guardian};
   const scripts = [
     "trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done",
     "sleep 1000 & echo ready; sleep 1000",
@@ -87,7 +89,7 @@ describe.runIf(onLinux)("the guardian", () => {
   it.runIf(IS_LONG)("finds a child by its mark if its group was never reported", async () => {
     const holder = start(`
       import { spawn } from "node:child_process";
-      import { guard, guardianPid } from ${child};
+      import { guard, guardianPid } from ${guardian};
       const mark = "${randomUUID()}";
       guard(mark);
       const env = { PATH: process.env.PATH, CATENARY_GROUP: mark };
@@ -101,7 +103,8 @@ describe.runIf(onLinux)("the guardian", () => {
 
   it("does not keep our process alive, and exits with the last child", async () => {
     const holder = start(`
-      import { guardianPid, startChild } from ${child};
+      import { startChild } from ${child};
+      import { guardianPid } from ${guardian};
       const one = await startChild({ command: "cat" });
       const two = await startChild({ command: "cat" });
       const first = guardianPid();
@@ -117,7 +120,8 @@ describe.runIf(onLinux)("the guardian", () => {
 
   it.runIf(IS_LONG)("is restarted if it is killed", async () => {
     const holder = start(`
-      import { guardianPid, startChild } from ${child};
+      import { startChild } from ${child};
+      import { guardianPid } from ${guardian};
       const one = await startChild({ command: "sh", args: ["-c", "trap '' TERM; sleep 1000; sleep 1000"] });
       const first = guardianPid();
       setTimeout(() => process.kill(first, "SIGKILL"), 1100);

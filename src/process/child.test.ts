@@ -9,7 +9,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { eventually, WAIT_MS } from "../../test/support/waiting.ts";
 import { compiledImport } from "../../test/support/programs.ts";
 import { listProcesses } from "./process-tree.ts";
-import { guardianPid, startChild, type Child, type ChildOptions } from "./child.ts";
+import { startChild, type Child, type ChildOptions } from "./child.ts";
+import { guardianPid } from "./guardian.ts";
 
 const onLinux = process.platform === "linux";
 const children: Child[] = [];

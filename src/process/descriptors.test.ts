@@ -48,7 +48,8 @@ describe.runIf(process.platform === "linux")("descriptors that a launcher left o
       folder,
       `import { createRequire } from "node:module";
       import { existsSync, readFileSync, readlinkSync } from "node:fs";
-      import { guardianPid, outputOf, startChild } from ${source("process/child.ts")};
+      import { outputOf, startChild } from ${source("process/child.ts")};
+      import { guardianPid } from ${source("process/guardian.ts")};
       import { openBrowser } from ${source("auth/oauth/browser.ts")};
       const require = createRequire("/");
       const command = { command: "sh", args: ["-c", ${JSON.stringify(SHOWS)}] };

@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findSpawnProblem, inheritedEnvironment, type InheritEnv, spawnError } from "./program.ts";
+import { inheritedEnvironment, type InheritEnv } from "./program.ts";
+import { findSpawnProblem, spawnError } from "./spawn-problem.ts";
 
 let folder = "";
 beforeAll(() => {

@@ -5,7 +5,7 @@ import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { boolean } from "../../core/fields.ts";
 import { isObject } from "../../core/values.ts";
-import { findSpawnProblem } from "../../process/program.ts";
+import { findSpawnProblem } from "../../process/spawn-problem.ts";
 import { NotFoundError, suggest, UsageError } from "../command.ts";
 import { command, type Command, unexpectedArguments } from "../define.ts";
 import { flag, type ParsedLine, parseFlags, refuseFlags, splitAtCommand } from "../flags.ts";

@@ -20,7 +20,7 @@ import { boolean } from "../../core/fields.ts";
 import type { Secret } from "../../core/secrets.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../core/hosts.ts";
-import { findSpawnProblem } from "../../process/program.ts";
+import { findSpawnProblem } from "../../process/spawn-problem.ts";
 import { createServer } from "../../server/server.ts";
 import type { Closeable } from "../../serve.ts";
 import { beforeSeparator, EXIT, Interruption } from "../command.ts";

@@ -11,7 +11,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import { LISTEN_DEFAULTS } from "../../http/server/defaults.ts";
 import { orList } from "../../live/languages.ts";
-import { findSpawnProblem } from "../../process/program.ts";
+import { findSpawnProblem } from "../../process/spawn-problem.ts";
 import { runBy } from "../../process/runners.ts";
 import { serve } from "../../serve.ts";
 import { EXIT, UsageError } from "../command.ts";

@@ -13,7 +13,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { withoutBrackets } from "../../core/hosts.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { proxyFor } from "../../http/client/proxy.ts";
-import { findSpawnProblem } from "../../process/program.ts";
+import { findSpawnProblem } from "../../process/spawn-problem.ts";
 import { HINT, withoutHint } from "../../protocol/failed-evaluation.ts";
 import { EXIT } from "../command.ts";
 import { plural } from "../show/problems.ts";

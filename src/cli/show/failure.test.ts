@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { ConnectionError, type ConnectionErrorKind, type Hint } from "../../core/errors.ts";
-import { findSpawnProblem } from "../../process/program.ts";
+import { findSpawnProblem } from "../../process/spawn-problem.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 import { NotFoundError, UnreachableError, UsageError } from "../command.ts";
 import { requiredPages, toFailure } from "./failures.ts";

@@ -9,14 +9,14 @@ import {
   type CallableTool,
   type Condition,
   conditionText,
-  frame,
   type Frame,
-  FrameReader,
   type GuestEvaluation,
   type GuestRequest,
   type GuestText,
 } from "../runtime.ts";
-import { cellName, ConditionBuilder, parseCondition, syntaxReport, type ToolOutcome, toolReport } from "./reports.ts";
+import { frame, FrameReader } from "../frames.ts";
+import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
+import { syntaxReport, type ToolOutcome, toolReport } from "./tool-texts.ts";
 import { MainThread } from "./main-thread.ts";
 import type { AnswerQueue, Cell, ControllerData, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
 import { findImports, parse } from "./parse.ts";

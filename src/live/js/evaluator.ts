@@ -8,9 +8,10 @@ import { compileFunction, constants, Script } from "node:vm";
 import { performance } from "node:perf_hooks";
 import process from "node:process";
 import { errorMessage } from "../../core/values.ts";
-import type { CapturedFrame, Captures } from "./inspector.ts";
+import type { CapturedFrame, Captures } from "./thrown-variables.ts";
 import type { Globals } from "./globals.ts";
-import { describeThrown, type Handles, printValue } from "./print.ts";
+import { describeThrown, printValue } from "./print.ts";
+import type { Handles } from "./inspect.ts";
 import type { Cell, Done, PrintLimits, Thrown, ThrownFrame } from "./messages.ts";
 import type { SessionTests } from "./session-tests.ts";
 

@@ -9,7 +9,7 @@ import { dirname, join, relative } from "node:path";
 import { lastChars } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
 import type { GuestTests } from "../runtime.ts";
-import type { ConditionBuilder } from "./reports.ts";
+import type { ConditionBuilder } from "./conditions.ts";
 import type { SessionTestResults } from "./session-tests.ts";
 
 type Tests = GuestTests["tests"];

@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { collectGarbage } from "../js/inspector.ts";
+import { collectGarbage } from "../js/profiles.ts";
 import { createEvaluator } from "./amber-guest.ts";
 
 const LIMITS = { printLength: 10, printDepth: 3, outputChars: 10_000 };

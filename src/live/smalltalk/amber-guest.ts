@@ -5,7 +5,8 @@ import process from "node:process";
 import { conditionText, type GuestEvaluation, type GuestText } from "../runtime.ts";
 import type { Evaluator, PrintLimits } from "../js/messages.ts";
 import { AmberTools } from "./amber-tools.ts";
-import { AmberBrowser, AmberImage, type Behavior, countText, RequestError } from "./amber-image.ts";
+import { AmberImage, type Behavior } from "./amber-image.ts";
+import { AmberBrowser, countText, RequestError } from "./amber-classes.ts";
 import { AmberPrinter } from "./amber-printer.ts";
 import { AmberWorkspace, SourceError } from "./amber-workspace.ts";
 

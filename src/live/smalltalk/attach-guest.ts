@@ -4,14 +4,8 @@
 
 import { Socket } from "node:net";
 import { isObject, errorMessage } from "../../core/values.ts";
-import {
-  type Condition,
-  type Definition,
-  frame,
-  FrameReader,
-  type GuestEvaluation,
-  type GuestRequest,
-} from "../runtime.ts";
+import type { Condition, Definition, GuestEvaluation, GuestRequest } from "../runtime.ts";
+import { frame, FrameReader } from "../frames.ts";
 import { chunkPieces } from "./gst-source.ts";
 import { scan } from "./scan.ts";
 

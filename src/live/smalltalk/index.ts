@@ -8,7 +8,7 @@ import { basename, dirname, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
-import { findProgram as lookUp } from "../../process/program.ts";
+import { findProgram as lookUp } from "../../process/spawn-problem.ts";
 import type { CallSyntax } from "../../tools/search.ts";
 import { jsRuntime } from "../js/index.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
