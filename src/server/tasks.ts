@@ -8,7 +8,7 @@ import { defined } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { AnswerOf } from "../protocol/methods.ts";
-import type { CallToolResult, InputRequiredResult, InputResponse } from "../protocol/model/index.ts";
+import type { CallToolResult, InputRequiredResult } from "../protocol/model/index.ts";
 import { hasTasks, tasksNotDeclared } from "../protocol/tasks.ts";
 import { MemoryTasks, type Task, type TaskLimits } from "../tasks/memory.ts";
 import { InputRequired } from "./input-required.ts";
@@ -131,9 +131,6 @@ async function askAll(task: Task, { requests }: InputRequired, { caller }: Conte
     checkClientRequest(request, caller.capabilities);
     return { key, request };
   });
-  const answer = async ({ key, request }: (typeof checked)[number]): Promise<[string, InputResponse]> => [
-    key,
-    (await task.ask(request, { key })) as never,
-  ];
-  return Object.fromEntries(await Promise.all(checked.map(answer)));
+  const answers = checked.map(async ({ key, request }) => [key, await task.ask(request, { key })] as const);
+  return Object.fromEntries(await Promise.all(answers)) as RetryInput["answers"];
 }

@@ -23,10 +23,8 @@ interface Waiter {
   /** The context of a caller that has declared tasks. */
   readonly context: Context;
   readonly carrier: WaitOptions["carrier"];
-  /** The caller could not answer. */
-  unanswered: McpError | undefined;
-  /** The server did not accept the answer. */
-  rejected: { readonly error: unknown } | undefined;
+  /** The caller could not answer, or if it did, the server did not accept its answer. */
+  failure: { readonly error: unknown; readonly isAnswered: boolean } | undefined;
 }
 
 interface SentInput {
@@ -50,15 +48,16 @@ export class CallerTask extends TaskWatch {
 
   /** Waits until the task is finished, and passes its input requests to the caller of `context`. */
   async complete(context: Context, { respectsPollInterval, carrier }: WaitOptions = {}): Promise<Json> {
-    const waiter: Waiter = { context, carrier, unanswered: undefined, rejected: undefined };
+    const waiter: Waiter = { context, carrier, failure: undefined };
     try {
       if (respectsPollInterval !== true || !this.isFresh) await this.poll(context);
       while (!this.isFinished) {
         if (this.state["status"] === "input_required") this.#sendInputs(waiter);
         await this.changed(context.signal);
-        if (this.isFinished) break;
-        if (waiter.rejected !== undefined) throw waiter.rejected.error;
-        if (waiter.unanswered !== undefined) await this.#finishUnanswered(waiter.unanswered, context);
+        const { failure } = waiter;
+        if (failure === undefined || this.isFinished) continue;
+        if (failure.isAnswered) throw failure.error;
+        await this.#finishUnanswered(toMcpError(failure.error), context);
       }
     } finally {
       const ended = this.isFinished ? "The task is finished" : "The request that waited for the task has ended";
@@ -101,8 +100,7 @@ export class CallerTask extends TaskWatch {
     } catch (error) {
       // It is not a failure if we cancelled the input request, or if the waiting request was cancelled.
       if (signal.aborted || context.signal.aborted) return;
-      if (answer === undefined) waiter.unanswered ??= toMcpError(error);
-      else waiter.rejected ??= { error };
+      waiter.failure ??= { error, isAnswered: answer !== undefined };
     } finally {
       if (this.#sent.get(key) === sent) this.#sent.delete(key);
       // Another waiter may have to send the input request now.

@@ -40,7 +40,7 @@ describe("TaskTable", () => {
 
   it("drops expired tasks, and those without expiry when it is closed", () => {
     const dropped: string[] = [];
-    const table = new TaskTable<TaskWatch>(({ id }) => dropped.push(id), 10);
+    const table = new TaskTable<TaskWatch>(({ id }) => void dropped.push(id), 10);
     table.add(task("a"));
     table.add(task("b", "working", null));
     vi.advanceTimersByTime(999);

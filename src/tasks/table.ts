@@ -11,11 +11,7 @@ export class TaskTable<Task extends WatchedTask> extends ExpiringMap<string, Tas
   #isClosed = false;
 
   constructor(onDrop: (task: Task) => void, max = Infinity) {
-    super({
-      onExpired: (task) => {
-        onDrop(task);
-      },
-    });
+    super({ onExpired: onDrop });
     this.#max = max;
     this.#onDrop = onDrop;
   }

@@ -46,9 +46,9 @@ export interface ClientTasksHost {
 
 export class ClientTasks {
   readonly #host: ClientTasksHost;
-  readonly #tasks = new TaskTable<CallerTask>(closeTask, MAX_TASKS);
+  readonly #tasks = new TaskTable<CallerTask>((task) => task.close(), MAX_TASKS);
   /** Tasks that were finished when they became known. Perhaps only this session has their results. */
-  readonly #local = new TaskTable<CallerTask>(closeTask, MAX_LOCAL_TASKS);
+  readonly #local = new TaskTable<CallerTask>((task) => task.close(), MAX_LOCAL_TASKS);
 
   constructor(host: ClientTasksHost) {
     this.#host = host;
@@ -247,10 +247,6 @@ export class ClientTasks {
   #lower(state: Json): Result {
     return this.#host.revision.lower.result("tasks/get", { ...state, resultType: "complete" });
   }
-}
-
-function closeTask(task: CallerTask): void {
-  task.close();
 }
 
 function withRelatedTask(fields: Params | undefined, taskId: string): Params {
