@@ -61,9 +61,13 @@ const FILES = {
 function fileOf(module, file) {
   const isIn = (folder) => module.includes(`/src/${folder}/`);
   if (file === "chain" && !isIn("chain")) return "main";
-  if (file.startsWith("http") && !isIn("http")) return "serve";
-  if (file === "config" && !isIn("config")) return "shared";
-  if (["terminal", "commands", "serving"].includes(file) && !isIn("cli")) return isIn("config") ? "config" : "shared";
+  if (file === "http-server" && isIn("core")) return "serve";
+  if (file === "http-client" && isIn("protocol")) return "serve";
+  if (["config", "terminal", "commands", "serving"].includes(file) && !isIn("cli")) {
+    if (isIn("config")) return "config";
+    // A server that checks tokens needs some of these.
+    return isIn("auth") ? null : "shared";
+  }
   return file;
 }
 
