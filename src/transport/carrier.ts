@@ -3,6 +3,7 @@
 
 import type { Message, ResponseMessage } from "../jsonrpc/message.ts";
 
+/** Takes what answers a request back to its sender. */
 export interface Carrier {
   /** Whether it carries one request only, so that it ends with the response. */
   readonly isAlone: boolean;
@@ -24,7 +25,7 @@ export interface Carrier {
   hangUp?(retryMs: number): void;
 }
 
-/** An object and not a function, since a function for each request costs more. */
+/** Learns that its client has gone. An object and not a function, since a function for each request costs more. */
 export interface CarrierListener {
   onGone(): void;
 }
