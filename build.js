@@ -28,14 +28,18 @@ function entries(files) {
 const FILES = {
   // Apart from main, so that a bundle that only needs the classes of errors has nothing else.
   errors: { "protocol/errors": true },
-  main: { "server/server": true },
+  main: { "core/secrets": false, "server/server": true },
   // Apart from main, since a server needs it only when it runs a tool as a task.
   "tool-facts": { "tools/facts": true },
   chain: { index: false },
   serve: { serve: false, "http/headers": true },
   "http-server": { "http/server/mount": true, "http/server/listener": false },
+  // Apart from the client, since a server needs them only when a handler asks for input.
+  input: { "dialogue/calls/input-required": true, "dialogue/calls/client-requests": true },
   files: { "core/files": true },
-  client: { "client/connect": true },
+  client: { "protocol/methods": false, "client/connect": true },
+  // Apart from the client, since a server that checks tokens fetches keys.
+  requester: { "http/client/node-requester": false, "http/client/requester-errors": true },
   "http-client": { "http/client/connect": true },
   gateway: { "chain/upstream/create-pool": true },
   router: { "chain/router/router": true },
@@ -57,12 +61,20 @@ const FILES = {
   commands: { "cli/define": true, "cli/target/target": true },
   serving: { "cli/commands/serve": false, "cli/serve/gateway": false },
 };
+/** What reads and writes lines, on both sides of stdio. */
+const LINES =
+  /\/src\/(?:transport\/(?:stdio|line-input|line-writer)|jsonrpc\/(?:lines|skipped-message)|core\/turn-budget)\.ts$/;
+
 /** The file of a module that `file` needs: what others need too must not bring the rest of that file along. */
 function fileOf(module, file) {
   const isIn = (folder) => module.includes(`/src/${folder}/`);
   if (file === "chain" && !isIn("chain")) return "main";
   if (file === "http-server" && isIn("core")) return "serve";
+  // A bundle of a server over HTTP would contain what only the client of a program needs of them.
+  if (file === "serve" && LINES.test(module)) return "lines";
   if (file === "http-client" && isIn("protocol")) return "serve";
+  // What the tasks of a server need of the protocol must not bring the client along.
+  if (file === "client" && isIn("protocol")) return "main";
   if (["config", "terminal", "commands", "serving"].includes(file) && !isIn("cli")) {
     if (isIn("config")) return "config";
     // A server that checks tokens needs some of these.

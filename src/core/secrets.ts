@@ -69,19 +69,6 @@ export function isSecretField(name: string, value: unknown): boolean {
   return typeof value !== "number" || !/tokens/i.test(name);
 }
 
-/** The session id is one: anyone who knows it can use the session, if there is no other authentication. */
-const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie", "mcp-session-id"];
-
-/** The headers of a request without its credentials. Their names are in lower case. */
-export function withoutCredentials<Headers extends object>(headers: Headers): Headers {
-  if (!SECRET_HEADERS.some((name) => name in headers)) return headers;
-  const visible: Partial<Headers> = {};
-  for (const name of Object.keys(headers) as (keyof Headers & string)[]) {
-    if (!SECRET_HEADERS.includes(name)) visible[name] = headers[name];
-  }
-  return visible as Headers;
-}
-
 /** A URI without its query and the user info before an @. */
 export function withoutQuery(uri: string): string {
   return uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");

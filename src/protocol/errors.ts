@@ -2,7 +2,7 @@
 // revision (older revisions list their differences). What compat.ts loads may replace it for session-style callers.
 
 import { ConnectionError, isMarked } from "../core/errors.ts";
-import { errorMessage, fieldsOf } from "../core/values.ts";
+import { errorMessage } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
 const CODES = {
@@ -71,7 +71,8 @@ export class McpError extends Error {
   /** The kind of failure, if `data` names it. */
   get kind(): ErrorKind | undefined {
     try {
-      const { kind } = fieldsOf(this.data);
+      // Without a helper, so that a bundle of the classes of errors stays small.
+      const kind = (this.data as { readonly kind?: unknown } | undefined)?.kind;
       return isKind(kind) ? kind : undefined;
     } catch {
       // `data` may come from user code, and its getters may throw.

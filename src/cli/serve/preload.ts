@@ -17,6 +17,8 @@ export async function loadAhead(isStdio: boolean, load: () => Promise<void>): Pr
 export async function loadForServer(): Promise<void> {
   await Promise.all([
     import("../../core/seal.ts"),
+    import("../../dialogue/calls/client-requests.ts"),
+    import("../../dialogue/calls/input-required.ts"),
     import("../../dialogue/session/client-tasks.ts"),
     import("../../dialogue/stateless/parked-call.ts"),
     import("../../http/server/legacy-sse.ts"),

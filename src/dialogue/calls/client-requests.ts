@@ -2,15 +2,15 @@
 // are cancelled when the call ends. A request that the client's revision or capabilities do not allow is not sent.
 
 import { onAbort, ignoreRejection } from "../../core/async.ts";
-import type { AskOptions, Caller, Params, Request, Result } from "../../core/handler.ts";
+import type { AskOptions, Caller, Request, Result } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
-import { encode } from "../../jsonrpc/codec.ts";
 import type { ResponseMessage } from "../../jsonrpc/message.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import type { Carrier } from "../../transport/carrier.ts";
+import { checkEncodable } from "./errors.ts";
 import { PendingCalls, type Timeouts } from "./pending-calls.ts";
 
 /** Generous, since a person may have to answer. */
@@ -76,14 +76,5 @@ export class ClientRequests {
 
   failAll(reason: Error): void {
     this.#pending.close(reason);
-  }
-}
-
-/** Throws if a request to the client cannot be encoded as JSON, so that the code that sends it gets the error. */
-export function checkEncodable(method: string, params: Params): void {
-  try {
-    encode({ jsonrpc: "2.0", id: 0, method, params });
-  } catch (error) {
-    throw McpError.of("internal_error", `The request ${method} cannot be sent: ${errorMessage(error)}`, { method });
   }
 }

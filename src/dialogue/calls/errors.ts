@@ -2,8 +2,9 @@
 // its code; one without a kind (from an upstream, or with a code that the user chose) keeps its code. A ConnectionError
 // becomes an McpError of the kind `timeout` or `unreachable`. Any other exception becomes -32603 with its message only.
 
-import type { Caller, Request, Result } from "../../core/handler.ts";
+import type { Caller, Params, Request, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
+import { encode } from "../../jsonrpc/codec.ts";
 import type { ErrorBody, ResponseMessage } from "../../jsonrpc/message.ts";
 import { checkClientRequest, INPUT_METHODS } from "../../protocol/client-requests.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
@@ -26,6 +27,15 @@ export function unsupportedRevision(requested: unknown, supported: readonly Revi
 export function unsendableResponse({ id }: ResponseMessage, error: unknown): ResponseMessage {
   const refusal = McpError.of("internal_error", `The answer cannot be sent: ${errorMessage(error)}`);
   return { jsonrpc: "2.0", id, error: refusal.toBody() };
+}
+
+/** Throws if a request to the client cannot be encoded as JSON, so that the code that sends it gets the error. */
+export function checkEncodable(method: string, params: Params): void {
+  try {
+    encode({ jsonrpc: "2.0", id: 0, method, params });
+  } catch (error) {
+    throw McpError.of("internal_error", `The request ${method} cannot be sent: ${errorMessage(error)}`, { method });
+  }
 }
 
 /** Never throws, even if the thrown value comes from user code and cannot be read. */

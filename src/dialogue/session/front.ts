@@ -4,6 +4,7 @@
 
 import { abortable, ignoreRejection } from "../../core/async.ts";
 import {
+  type AskOptions,
   type Caller,
   type Context,
   type LogLevel,
@@ -31,7 +32,6 @@ import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.t
 import { hasTasks, isTasksNotDeclared, withTasksExtension } from "../../protocol/tasks.ts";
 import type { Carrier } from "../../transport/carrier.ts";
 import type { LineCarrier } from "../../transport/line-carrier.ts";
-import { answerInputRequired, callWithInput } from "../calls/input-required.ts";
 import { toErrorBody, unsupportedRevision, urlElicitationAsText } from "../calls/errors.ts";
 import {
   ALREADY_ANSWERED,
@@ -41,11 +41,14 @@ import {
   type Front,
   type ServerCall,
 } from "../calls/call-table.ts";
-import { ClientRequests, type ClientRequestTarget } from "../calls/client-requests.ts";
+import type { ClientRequests, ClientRequestTarget } from "../calls/client-requests.ts";
 import type { ClientTasks, ClientTasksHost } from "./client-tasks.ts";
 import { ClientSubscriptions } from "./subscriptions-front.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
+
+/** One import for all requests to clients, so that they stay in order. */
+let loading: Promise<typeof import("../calls/client-requests.ts")> | undefined;
 
 export interface SessionFrontOptions {
   /** Session-style revisions that may be spoken, oldest first. */
@@ -63,7 +66,8 @@ export class SessionFront implements Front, ClientTasksHost {
   readonly handler: Handler;
   readonly #options: SessionFrontOptions;
   readonly #calls: CallTable;
-  readonly #clientRequests = new ClientRequests();
+  /** Loaded on first use, since most clients are never asked anything. */
+  #clientRequests: ClientRequests | undefined;
   readonly #subscriptions: ClientSubscriptions;
   /** Whether both the client's revision and the server support tasks. */
   #hasTasks = false;
@@ -147,8 +151,10 @@ export class SessionFront implements Front, ClientTasksHost {
     try {
       result = await this.handler(request, context);
       checkResult(method, result);
-      if (result.resultType === "input_required")
+      if (result.resultType === "input_required") {
+        const { answerInputRequired } = await import("../calls/input-required.ts");
         result = await answerInputRequired(result, this.handler, request, context);
+      }
     } catch (error) {
       result = isTasksNotDeclared(error)
         ? await this.#runAsTask(error, request, context)
@@ -172,9 +178,10 @@ export class SessionFront implements Front, ClientTasksHost {
   async #runAsTask(error: unknown, request: Request, context: Context): Promise<Result> {
     const { name } = request.params;
     if (request.method !== "tools/call") throw error;
-    const [{ completeTask, taskOutcome }, { ToolFacts }] = await Promise.all([
+    const [{ completeTask, taskOutcome }, { ToolFacts }, { callWithInput }] = await Promise.all([
       import("../../tasks/completion.ts"),
       import("../../tools/facts.ts"),
+      import("../calls/input-required.ts"),
     ]);
     const listed = this.#hasTasks ? await new ToolFacts().find(name, this.handler, context) : undefined;
     if (listed?.taskSupport === "required")
@@ -222,7 +229,7 @@ export class SessionFront implements Front, ClientTasksHost {
 
   /** Takes the answer to a request of ours. Returns false if there was no such request. */
   settle(message: ResponseMessage): boolean {
-    return this.#clientRequests.settle(message);
+    return this.#clientRequests?.settle(message) ?? false;
   }
 
   close(reason: Error): void {
@@ -230,7 +237,7 @@ export class SessionFront implements Front, ClientTasksHost {
     this.#closed.abort(reason);
     this.#subscriptions.close();
     this.#tasks?.close();
-    this.#clientRequests.failAll(reason);
+    this.#clientRequests?.failAll(reason);
   }
 
   async #initialize(params: Params, call: ServerCall): Promise<Result> {
@@ -301,7 +308,7 @@ export class SessionFront implements Front, ClientTasksHost {
       signal: new AbortController().signal,
       logLevel: this.#level,
       notify: () => undefined,
-      ask: (request, options) => ignoreRejection(this.#clientRequests.ask(request, this.#target(this.#lines), options)),
+      ask: (request, options) => this.#ask(request, this.#target(this.#lines), options),
       session: this.#own,
     };
   }
@@ -315,7 +322,7 @@ export class SessionFront implements Front, ClientTasksHost {
       call.clientRequests ??= new AbortController();
       if (call.isDone) call.clientRequests.abort(new Error(ALREADY_ANSWERED));
       const signals = [call.signal, call.clientRequests.signal];
-      return ignoreRejection(this.#clientRequests.ask(request, { ...this.#target(carrier), signals }, options));
+      return this.#ask(request, { ...this.#target(carrier), signals }, options);
     };
     const context: ContextBeforeSignal = {
       [CANCEL_TOKEN]: call,
@@ -336,6 +343,20 @@ export class SessionFront implements Front, ClientTasksHost {
   /** Each message is authenticated on its own, so the identity from the handshake is not reused. */
   #callerOf({ identity }: ServerCall): Caller {
     return identity === undefined ? this.#caller : withIdentity(this.#client, identity);
+  }
+
+  #ask(request: Request, target: ClientRequestTarget, options: AskOptions | undefined): Promise<Result> {
+    const requests = this.#clientRequests;
+    return ignoreRejection(
+      requests === undefined ? this.#askFirst(request, target, options) : requests.ask(request, target, options),
+    );
+  }
+
+  async #askFirst(request: Request, target: ClientRequestTarget, options: AskOptions | undefined): Promise<Result> {
+    const { ClientRequests } = await (loading ??= import("../calls/client-requests.ts"));
+    this.#closed.signal.throwIfAborted();
+    this.#clientRequests ??= new ClientRequests();
+    return this.#clientRequests.ask(request, target, options);
   }
 
   #target(carrier: Carrier): ClientRequestTarget {

@@ -13,7 +13,7 @@ import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { ALREADY_ANSWERED, type ServerCall } from "../calls/call-table.ts";
-import { checkEncodable } from "../calls/client-requests.ts";
+import { checkEncodable } from "../calls/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import type { ParkedCall } from "./parked-call.ts";
 

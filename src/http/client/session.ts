@@ -10,7 +10,8 @@ import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message, type NotificationMessage, type RequestMessage } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
-import { POST_HEADERS, SESSION_HEADER, sessionHeaders } from "../headers.ts";
+import { SESSION_HEADER } from "../headers.ts";
+import { POST_HEADERS, sessionHeaders } from "./request-headers.ts";
 import { type HttpSession, HttpTransport, type SentRequest } from "./http-transport.ts";
 import {
   answerableId,

@@ -5,7 +5,7 @@ import { AuthError, type Authenticator, type Credentials, type Identity } from "
 import type { FairLimit } from "../../core/fair-limit.ts";
 import type { CallerIdentity } from "../../core/handler.ts";
 import { callListener, printProblem } from "../../core/listeners.ts";
-import { withoutCredentials } from "../../core/secrets.ts";
+import { withoutCredentials } from "../../core/secret-headers.ts";
 import { errorMessage } from "../../core/values.ts";
 import { type CallPlaces, CallRefused } from "../../dialogue/calls/call-places.ts";
 import { isRequest } from "../../jsonrpc/message.ts";
