@@ -17,6 +17,7 @@ export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export type { HttpLimits } from "./http/server/fields.ts";
 export type { Health } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
+export type { ErrorBody, ErrorMessage, Id, Message, ResponseMessage } from "./jsonrpc/message.ts";
 export type { Compat } from "./protocol/compat.ts";
 export type { Tap, TappedMessage } from "./transport/tap.ts";
 
