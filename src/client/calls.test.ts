@@ -10,8 +10,10 @@ import type { Client } from "./client.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
 
 const closers: (() => Promise<void>)[] = [];
-// Before the timers are fake, since a call that asks for the first time waits for this file.
-beforeAll(() => import("../dialogue/stateless/parked-call.ts"));
+// Before the timers are fake, since a call that asks for the first time waits for these files.
+beforeAll(() =>
+  Promise.all([import("../dialogue/stateless/parked-call.ts"), import("../dialogue/calls/client-requests.ts")]),
+);
 beforeEach(() => void vi.useFakeTimers());
 afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()));
