@@ -59,7 +59,7 @@ const MAX_CASTS = 235;
 const MAX_DOUBLE_CASTS = 14;
 
 /** How many second header comments there may be. Lower it, never raise it. */
-const MAX_SECOND_HEADERS = 25;
+const MAX_SECOND_HEADERS = 9;
 
 /** The files that look for words in what is said to people, and who says it there. */
 const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {

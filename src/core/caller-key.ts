@@ -20,7 +20,7 @@ export function callerKey(caller: Caller, use: "owner" | "reader" | "client" | "
   const { key, principal, endpoint, part, scopes, claims } = caller;
   switch (use) {
     case "owner":
-      // Nobody's principal is empty.
+      // A principal is never empty.
       return principal ?? "";
     case "reader":
       return JSON.stringify([principal, principal === undefined ? key : "", endpoint, part]);

@@ -4,7 +4,7 @@
 /** The names of a server that listens on a loopback address. */
 export const LOOPBACK_NAMES: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
-/** Whether the host certainly is this machine, so that nobody else can read or change what is sent to it. */
+/** Whether the host is certainly this machine, so that no other program on the network sees what is sent to it. */
 export function isLoopback(host: string): boolean {
   return LOOPBACK_NAMES.includes(host) || /^127(?:\.\d{1,3}){3}$/.test(host);
 }

@@ -60,7 +60,7 @@ export interface ConnectionOptions {
 /** Options of a connection that is one of several of a server. */
 export interface SharedConnectionOptions extends ConnectionOptions {
   readonly places?: CallPlaces | undefined;
-  /** What callers are told whose handler ignores that the connection is closed. */
+  /** The error for calls that still run when the connection closes. */
   readonly unanswered?: string | undefined;
 }
 

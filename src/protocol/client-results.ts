@@ -1,5 +1,5 @@
-// Results of requests that a server sends to the client: their checks, and what stands for an answer that the client did
-// not give. Separate from client-requests.ts, because a server loads it only when a handler asks.
+// Results of requests that a server sends to the client: their checks, and the results used if the client gives no answer.
+// Separate from client-requests.ts, because a server loads it only when a handler asks.
 
 import type { AskOptions, Context, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";

@@ -130,7 +130,7 @@ export class TaskWatch implements WatchedTask {
     if (this.isFinished) this.close();
   }
 
-  /** For a task that its server may stop late or never: whoever watches it sees it as cancelled now. */
+  /** Reports the task as cancelled at once, since its server may stop it late or never. */
   setCancelled(statusMessage = "The task was cancelled by request"): void {
     const { inputRequests: _asked, ...state } = this.#state;
     this.update({ ...state, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() });

@@ -156,7 +156,7 @@ export interface CallTableOptions {
   /** Whether the ids of requests tell them apart: not over HTTP without sessions, where each client has its own. */
   readonly hasIds?: boolean;
   readonly places?: CallPlaces | undefined;
-  /** What callers are told whose handler ignores that the server shuts down. Default: nothing. */
+  /** The error for calls that still run when the table closes. Default: they get no answer. */
   readonly unanswered?: string | undefined;
 }
 

@@ -2,13 +2,12 @@
 // its code; one without a kind (from an upstream, or with a code that the user chose) keeps its code. A ConnectionError
 // becomes an McpError of the kind `timeout` or `unreachable`. Any other exception becomes -32603 with its message only.
 
-import type { Caller, Params, Request, Result } from "../../core/handler.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import type { Params, Request } from "../../core/handler.ts";
+import { errorMessage } from "../../core/values.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { ErrorBody, ResponseMessage } from "../../jsonrpc/message.ts";
-import { checkClientRequest, INPUT_METHODS } from "../../protocol/client-requests.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
-import { codeOf, type ErrorKind, errorKind, McpError, toMcpError } from "../../protocol/errors.ts";
+import { codeOf, type ErrorKind, McpError, toMcpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 
@@ -77,85 +76,3 @@ function avoidReservedCode(body: ErrorBody, revision: Revision): ErrorBody {
 const DEFINED_CODES: ReadonlySet<number> = new Set(
   (["header_mismatch", "missing_capability", "unsupported_revision"] as const).map((kind) => codeOf(kind, NEWEST)),
 );
-
-// Translates URL elicitation between revisions. A server may answer with an error that asks a person to visit URLs
-// first. If the client's revision does not know that error, a stateless client gets `input_required`, and an older
-// session gets text. Nothing waits for the visit: the client tries again.
-
-/** Sent by a server when a URL elicitation is finished. */
-export const ELICITATION_COMPLETE = "notifications/elicitation/complete";
-
-interface UrlElicitation {
-  readonly url: string;
-  readonly message: string;
-  readonly id: unknown;
-}
-
-/** The URL elicitations that an error requires before its request can succeed; undefined for any other error. */
-export function requiredUrlElicitations(error: unknown): readonly [UrlElicitation, ...UrlElicitation[]] | undefined {
-  try {
-    if (!(error instanceof McpError) || error.kind !== "url_elicitation_required" || !isObject(error.data)) {
-      return undefined;
-    }
-    const { elicitations } = error.data;
-    const [first, ...rest] = Array.isArray(elicitations) ? elicitations.flatMap(readUrlElicitation) : [];
-    return first === undefined ? undefined : [first, ...rest];
-  } catch {
-    // The error may come from user code, and its getters may throw.
-    return undefined;
-  }
-}
-
-function readUrlElicitation(elicitation: unknown): readonly UrlElicitation[] {
-  if (!isObject(elicitation) || typeof elicitation["url"] !== "string") return [];
-  const { url, message, elicitationId } = elicitation;
-  return [{ url, message: typeof message === "string" ? message : "", id: elicitationId }];
-}
-
-/** Returns the result for a stateless client. Rethrows the error if it asks for no visit or the client has declined. */
-export function urlElicitationAsInput(error: unknown, { method, params }: Request, { capabilities }: Caller): Result {
-  const elicitations = requiredUrlElicitations(error);
-  if (elicitations === undefined || !INPUT_METHODS.has(method)) throw error;
-  const requests = elicitations.map(({ url, message }) => ({
-    method: "elicitation/create",
-    params: { mode: "url", message, url },
-  }));
-  try {
-    for (const request of requests) checkClientRequest(request, capabilities);
-  } catch (missing) {
-    // Add the URLs to the message, so that a person who reads it can visit them.
-    if (errorKind(missing) !== "missing_capability") throw missing;
-    const { data } = missing as McpError;
-    throw McpError.of("missing_capability", `${(missing as McpError).message}: ${toText(error, elicitations)}`, {
-      ...(isObject(data) ? data : undefined),
-      elicitations: requests.map((request) => request.params),
-    });
-  }
-  const keyed = requests.map((request, index) => [`visit-${index + 1}`, request] as const);
-  const given = params["inputResponses"];
-  // Otherwise a client that declined would be asked again forever.
-  if (isObject(given) && keyed.some(([key]) => isRefusal(given[key]))) throw error;
-  return { resultType: "input_required", inputRequests: Object.fromEntries(keyed) };
-}
-
-function isRefusal(answer: unknown): boolean {
-  return isObject(answer) && answer["action"] !== "accept";
-}
-
-/**
- * Returns the result for a tool call of an older session. For other requests of such a session, throws the error with
- * the URLs in the message. Rethrows errors that ask for no visit, or that the client's revision knows.
- */
-export function urlElicitationAsText(error: unknown, { method }: Request, revision: Revision): Result {
-  const elicitations = requiredUrlElicitations(error);
-  if (elicitations === undefined || revision.serverNotifications.has(ELICITATION_COMPLETE)) throw error;
-  const text = toText(error, elicitations);
-  if (method === "tools/call") return { resultType: "complete", content: [{ type: "text", text }], isError: true };
-  const { code, data } = error as McpError;
-  throw new McpError(code, text, data, { cause: error });
-}
-
-function toText(error: unknown, elicitations: readonly UrlElicitation[]): string {
-  const urls = elicitations.map(({ url, message }) => (message === "" ? url : `${url} (${message})`));
-  return `${(error as McpError).message}: visit ${urls.join(", ")}, then try again`;
-}

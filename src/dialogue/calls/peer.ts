@@ -109,10 +109,10 @@ export class Peer {
     try {
       const sentParams = typeof params === "function" ? params(id) : params;
       const message: RequestMessage = { jsonrpc: "2.0", id, method, params: sentParams };
-      const sent = this.#transport.send(message, new CallSendOptions(call, quiet));
+      const sent = this.#transport.send(message, new CallSendOptions(this.calls, call, quiet));
       sent.then(undefined, (error: unknown) => {
         this.#abandoned.delete(id);
-        call.fail(error as Error);
+        this.calls.get(id)?.fail(error as Error);
       });
     } catch (error) {
       // A transport may throw instead of rejecting.
@@ -229,11 +229,12 @@ class CallSendOptions implements SendOptions {
   readonly quiet: QuietCancel | undefined;
   readonly #context: Context;
 
-  constructor(call: PendingCall, quiet: QuietControl | undefined) {
+  /** Keeps the id and not the call: a transport may keep its options for longer than the call and its result. */
+  constructor(calls: PendingCalls, { id, context }: PendingCall, quiet: QuietControl | undefined) {
     this.quiet = quiet && { abandoned: quiet.abandoned.signal, expired: quiet.expired.signal };
-    this.#context = call.context;
+    this.#context = context;
     // Transports may take it out of the options.
-    this.onWait = (isWaiting) => call.onWait(isWaiting);
+    this.onWait = (isWaiting) => calls.get(id)?.onWait(isWaiting);
   }
 
   get signal(): AbortSignal {

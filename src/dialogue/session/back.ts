@@ -35,7 +35,8 @@ import { ServerSubscriptions } from "./subscriptions-back.ts";
 import type { ServerTasksHost, TaskRequestOptions } from "./server-task.ts";
 import { TasksBack } from "./tasks-back.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
-import { cancellationError, ELICITATION_COMPLETE, requiredUrlElicitations, toErrorBody } from "../calls/errors.ts";
+import { cancellationError, toErrorBody } from "../calls/errors.ts";
+import { ELICITATION_COMPLETE, requiredUrlElicitations } from "../calls/url-elicitation.ts";
 
 /** How long a call waits for the server to confirm the log level. */
 const LOG_LEVEL_WAIT_MS = 1_000;

@@ -32,7 +32,8 @@ import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.t
 import { hasTasks, isTasksNotDeclared, withTasksExtension } from "../../protocol/tasks.ts";
 import type { Carrier } from "../../transport/carrier.ts";
 import type { LineCarrier } from "../../transport/line-carrier.ts";
-import { toErrorBody, unsupportedRevision, urlElicitationAsText } from "../calls/errors.ts";
+import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
+import { urlElicitationAsText } from "../calls/url-elicitation.ts";
 import {
   ALREADY_ANSWERED,
   type CallMessage,

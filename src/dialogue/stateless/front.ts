@@ -25,7 +25,8 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { CHANGES, grantedIn, grantsNothing } from "../../protocol/subscription.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
-import { toErrorBody, unsupportedRevision, urlElicitationAsInput } from "../calls/errors.ts";
+import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
+import { urlElicitationAsInput } from "../calls/url-elicitation.ts";
 import { type CallMessage, checkResult, type Front, type ServerCall } from "../calls/call-table.ts";
 import type { ParkedCalls } from "./parked-calls.ts";
 

@@ -18,7 +18,7 @@ import type { HttpReply, ParsedBody, ReplyLog } from "./reply.ts";
 import type { ReplayStore, ReplayStream } from "./replay-stream.ts";
 import { isUnsolicited, SessionStreams } from "./session-streams.ts";
 
-/** What callers are told whose handler ignores that the session is closed. */
+/** The error for calls that still run when the session closes. */
 export const SESSION_CLOSED = "The session was closed before the request was answered";
 
 /** The id of the handshake when a session is opened again. */
