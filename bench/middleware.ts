@@ -77,7 +77,7 @@ async function start(middleware: Chain, target: Handler = server): Promise<Subje
   const [client, transport] = memoryPair();
   const served = await serveTransport(gateway, transport);
   let answered: (message: unknown) => void = () => undefined;
-  await client.start((inbound) => answered(inbound));
+  await client.start((inbound) => inbound.kind === "message" && answered(inbound.message));
   const call = (id: number): Promise<unknown> => {
     const answer = new Promise((resolve) => (answered = resolve));
     void client.send({ jsonrpc: "2.0", id, method: "tools/call", params });

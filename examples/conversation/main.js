@@ -23,17 +23,16 @@ const received = (message) => console.log(`${paint("cyan", "←")} ${JSON.string
  * @returns {import("catenary/stdio").Transport}
  */
 function printing(transport) {
-  const printed = (send) => (message, options) => {
-    sent(message);
-    return send(message, options);
-  };
   return {
     start: (receive) =>
-      transport.start((inbound) => {
-        if (inbound.message !== undefined) received(inbound.message);
-        receive({ ...inbound, reply: printed((message, options) => inbound.reply(message, options)) });
+      transport.start((inbound, carrier) => {
+        if (inbound.kind === "message") received(inbound.message);
+        receive(inbound, carrier);
       }),
-    send: printed((message, options) => transport.send(message, options)),
+    send: (message, options) => {
+      sent(message);
+      return transport.send(message, options);
+    },
     close: () => transport.close(),
   };
 }

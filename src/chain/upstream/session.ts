@@ -260,6 +260,7 @@ export class UpstreamSession implements ListsOwner {
   async close(budgetMs?: number): Promise<void> {
     this.#lists?.close();
     await this.supervisor.close(budgetMs);
+    await this.#host.store?.saved;
   }
 
   /** The only client that has used the session so far. */

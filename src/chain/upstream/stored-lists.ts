@@ -231,6 +231,7 @@ export class ListsStore {
   #asks = false;
   #reading: Promise<StoredLists | undefined> | undefined;
   #isRead = false;
+  #saved: Promise<void> = Promise.resolve();
 
   constructor(file: ListsFile) {
     this.#file = file;
@@ -251,19 +252,33 @@ export class ListsStore {
     return inMemory.get(this) ?? (this.#reading ??= this.#read());
   }
 
-  async set(stored: StoredLists | undefined): Promise<void> {
+  set(stored: StoredLists | undefined): Promise<void> {
     this.#reading = stored === undefined ? Promise.resolve(undefined) : undefined;
-    this.#keep(stored === undefined || !this.#asks ? stored : { ...stored, asks: true });
-    const kept = inMemory.get(this);
-    await (kept === undefined ? this.#file.delete() : this.#file.write(kept));
+    const kept = this.#keep(stored === undefined || !this.#asks ? stored : { ...stored, asks: true });
+    return this.#inTurn(() => this.#write(kept));
   }
 
   /** Records that the upstream asks. */
   async setAsks(): Promise<void> {
     if (this.#asks) return;
     this.#asks = true;
-    const known = await this.known();
-    if (known !== undefined) await this.set(known);
+    await this.#inTurn(async () => {
+      const known = await this.known();
+      if (known !== undefined) await this.#write(this.#keep({ ...known, asks: true }));
+    });
+  }
+
+  /** Resolves when the file has what is known. After a close, nothing is written any more. */
+  get saved(): Promise<void> {
+    return this.#saved;
+  }
+
+  #inTurn(write: () => Promise<void>): Promise<void> {
+    return (this.#saved = this.#saved.then(write));
+  }
+
+  #write(kept: StoredLists | undefined): Promise<void> {
+    return kept === undefined ? this.#file.delete() : this.#file.write(kept);
   }
 
   async #read(): Promise<StoredLists | undefined> {
@@ -279,9 +294,11 @@ export class ListsStore {
     return read;
   }
 
-  #keep(stored: StoredLists | undefined): void {
+  /** Returns what is kept in memory: nothing if it is too long. */
+  #keep(stored: StoredLists | undefined): StoredLists | undefined {
     if (stored === undefined) inMemory.delete(this);
     else inMemory.set(this, deepFreeze(stored), undefined, jsonLength(stored));
+    return inMemory.get(this);
   }
 }
 

@@ -118,6 +118,23 @@ it("ends subscriptions that wait for the next connection on close", async () => 
   expect(await listen).toEqual({ resultType: "complete" });
 });
 
+it("writes no file after a close", async () => {
+  const file = new ListsFile("it");
+  let write = (): void => undefined;
+  vi.spyOn(file, "write").mockReturnValue(new Promise((resolve) => (write = resolve)));
+  const store = new ListsStore(file);
+  const session = sessionOf(() => new Promise(() => undefined), store);
+  void store.set({ discovered: { resultType: "complete" }, lists: {} });
+  void store.setAsks();
+  let isClosed = false;
+  const closing = session.close().then(() => (isClosed = true));
+  await eventually(() => expect(file.write).toHaveBeenCalledTimes(1));
+  expect(isClosed).toBe(false);
+  write();
+  await closing;
+  expect(file.write).toHaveBeenCalledTimes(2);
+});
+
 it("ends the pause before the next start on close", async () => {
   const supervisor = supervise({ open: () => Promise.reject(new Error("never")) });
   const paused = expect(supervisor.pause(60_000, forever)).rejects.toMatchObject({ kind: "closed" });
