@@ -38,7 +38,6 @@ export function deferred<T = void>(): Deferred<T> {
   return { promise: ignoreRejection(promise), resolve, reject };
 }
 
-/** The longest delay of setTimeout, which fires at once if the delay is longer. */
 export const MAX_DELAY_MS: number = 0x7fffffff;
 
 /** Waits for the promise, but at most `ms` milliseconds: then resolves to undefined. Rejects if the promise does. */
@@ -108,7 +107,6 @@ export function unref<Timer>(timer: Timer): Timer {
   return timer;
 }
 
-/** Lets the timer keep the process alive again. */
 export function ref(timer: unknown): void {
   (timer as { ref?: () => void } | undefined)?.ref?.();
 }
@@ -122,7 +120,6 @@ export function afterEvents(act: () => void): void {
 export interface ForwardedAbort {
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Stops forwarding: aborting the given signal no longer aborts this one. */
   forget(): void;
 }
 
@@ -259,7 +256,6 @@ export class Semaphore {
     return this.#free === 0;
   }
 
-  /** How many wait for a slot. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -293,7 +289,6 @@ export class Semaphore {
     next?.();
   }
 
-  /** Lets all that wait go on at once, without slots. */
   releaseAll(): void {
     for (const next of [...this.#waiting]) next();
   }
@@ -315,9 +310,8 @@ export class Semaphore {
   }
 }
 
-/** Runs calls with the same key one at a time, in the order in which they came. A waiting call can be aborted. */
+/** Runs calls with the same key one at a time, in order. A waiting call can be aborted. */
 export class KeyedMutex {
-  /** For each key with a running call. */
   readonly #turns = new Map<string, Semaphore>();
 
   /** Do not nest calls with the same key: the inner one would wait for the outer one. */

@@ -10,10 +10,7 @@ export interface ByteHolder {
   disconnect(): void;
 }
 
-export interface ByteLimits {
-  readonly peerBytes: number;
-  readonly totalBytes: number;
-}
+type ByteLimits = Readonly<Record<"peerBytes" | "totalBytes", number>>;
 
 interface Held {
   bytes: number;
@@ -24,16 +21,12 @@ export class ByteBudget {
   readonly #limits: ByteLimits;
   readonly #now: () => number;
   readonly #held = new Map<ByteHolder, Held>();
-  #total = 0;
+  /** Of all holders, as of their last updates. */
+  bytes = 0;
 
   constructor(limits: ByteLimits, now: () => number = () => performance.now()) {
     this.#limits = limits;
     this.#now = now;
-  }
-
-  /** The bytes of all holders, as of their last updates. */
-  get bytes(): number {
-    return this.#total;
   }
 
   /** Whether this holder may get more. If not, disconnect it. */
@@ -44,12 +37,11 @@ export class ByteBudget {
   /** Call this when the holder may hold more than before. Holders that hold less are looked at again when needed. */
   update(holder: ByteHolder): void {
     this.#count(holder);
-    if (this.#total > this.#limits.totalBytes) this.#reclaim();
+    if (this.bytes > this.#limits.totalBytes) this.#reclaim();
   }
 
-  /** Call this when the holder holds nothing any more. */
   release(holder: ByteHolder): void {
-    this.#total -= this.#held.get(holder)?.bytes ?? 0;
+    this.bytes -= this.#held.get(holder)?.bytes ?? 0;
     this.#held.delete(holder);
   }
 
@@ -57,7 +49,7 @@ export class ByteBudget {
     const bytes = holder.heldBytes;
     const held = this.#held.get(holder);
     if (bytes === 0) return this.release(holder);
-    this.#total += bytes - (held?.bytes ?? 0);
+    this.bytes += bytes - (held?.bytes ?? 0);
     if (held === undefined) this.#held.set(holder, { bytes, since: this.#now() });
     else held.bytes = bytes;
   }
@@ -69,7 +61,7 @@ export class ByteBudget {
     const weight = ({ bytes, since }: Held): number => bytes * (1_000 + now - since);
     const heaviest = [...this.#held].toSorted(([, a], [, b]) => weight(b) - weight(a));
     for (const [holder] of heaviest) {
-      if (this.#total <= this.#limits.totalBytes) return;
+      if (this.bytes <= this.#limits.totalBytes) return;
       holder.disconnect();
       this.release(holder);
     }

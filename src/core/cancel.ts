@@ -118,7 +118,6 @@ export function isCopy(context: CancellableContext): boolean {
   return context[CANCEL_TOKEN]?.context === context;
 }
 
-/** The fields that middleware changes, without the signal. */
 type ContextChanges = Partial<
   Pick<Context, "caller" | "notify" | "ask" | "item" | "observer" | "headers" | "headersChecked">
 >;

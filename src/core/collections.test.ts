@@ -14,10 +14,10 @@ it("has the same members as a set, however many have come and gone", () => {
     }
     expect(churning.size).toBe(plain.size);
   }
-  expect(churning.all()).toEqual([...plain]);
+  expect(churning.values()).toEqual([...plain]);
   expect([churning.has(4_998), churning.has(4_999)]).toEqual([true, false]);
   churning.clear();
-  expect([churning.size, churning.all()]).toEqual([0, []]);
+  expect([churning.size, churning.values()]).toEqual([0, []]);
 });
 
 it("uses the slots of members that are gone again", () => {

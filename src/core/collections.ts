@@ -33,7 +33,6 @@ export class ChurningMap<Key, Value> {
     this.#entries.set(key, value);
   }
 
-  /** Returns whether there was such an entry. */
   delete(key: Key): boolean {
     if (!this.#entries.delete(key)) return false;
     this.#deletions += 1;
@@ -59,11 +58,6 @@ export class ChurningSet<T> extends ChurningMap<T, T> {
   add(member: T): void {
     this.set(member, member);
   }
-
-  /** A copy of the members, in the order in which they were added. */
-  all(): T[] {
-    return this.values();
-  }
 }
 
 /** Members in numbered slots, which later members use again, so that nothing is rebuilt. The cheapest of all to change. */
@@ -75,14 +69,12 @@ export class SlotTable<T> {
     return this.#slots.length - this.#free.length;
   }
 
-  /** Returns the slot of the member. */
   add(member: T): number {
     const slot = this.#free.pop() ?? this.#slots.length;
     this.#slots[slot] = member;
     return slot;
   }
 
-  /** Returns whether there was a member. */
   remove(slot: number): boolean {
     if (this.#slots[slot] === undefined) return false;
     this.#slots[slot] = undefined;
@@ -90,7 +82,6 @@ export class SlotTable<T> {
     return true;
   }
 
-  /** A copy: each slot with its member. */
   entries(): [slot: number, member: T][] {
     return this.#slots.flatMap((member, slot): [number, T][] => (member === undefined ? [] : [[slot, member]]));
   }

@@ -33,11 +33,11 @@ export class ExpiringMap<Key, Value> {
   readonly #ttlMs: number;
   readonly #onExpired: ExpiringMapOptions<Key, Value>["onExpired"];
   readonly #now: () => number;
-  #totalSize = 0;
+  /** The sum of the sizes of all entries. */
+  totalSize = 0;
   #lastKey: Key | undefined;
   #last: Entry<Value> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** When the timer will fire. */
   #wakesAt = Infinity;
 
   constructor(options: ExpiringMapOptions<Key, Value>) {
@@ -50,11 +50,6 @@ export class ExpiringMap<Key, Value> {
 
   get size(): number {
     return this.#entries.size;
-  }
-
-  /** The sum of the sizes of all entries. */
-  get totalSize(): number {
-    return this.#totalSize;
   }
 
   /** The value, whose entry is now the most recently used one. */
@@ -90,48 +85,44 @@ export class ExpiringMap<Key, Value> {
     const now = ttlMs === Infinity ? 0 : this.#now();
     const entry: Entry<Value> = { value, size, expiresAt: now + ttlMs };
     this.#entries.set(key, entry);
-    this.#totalSize += size;
+    this.totalSize += size;
     this.#lastKey = key;
     this.#last = entry;
     if (ttlMs !== Infinity) this.#wakeAt(entry.expiresAt, now);
-    if (this.#entries.size <= this.#maxEntries && this.#totalSize <= this.#maxSize) return;
+    if (this.#entries.size <= this.#maxEntries && this.totalSize <= this.#maxSize) return;
     for (const oldest of this.#entries.keys()) {
       this.delete(oldest);
-      if (this.#entries.size <= this.#maxEntries && this.#totalSize <= this.#maxSize) return;
+      if (this.#entries.size <= this.#maxEntries && this.totalSize <= this.#maxSize) return;
     }
   }
 
-  /** Returns whether there was such an entry. */
   delete(key: Key): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     this.#entries.delete(key);
-    this.#totalSize -= entry.size;
+    this.totalSize -= entry.size;
     if (entry === this.#last) this.#last = this.#lastKey = undefined;
     return true;
   }
 
   clear(): void {
     this.#entries.clear();
-    this.#totalSize = 0;
+    this.totalSize = 0;
     this.#last = this.#lastKey = undefined;
     clearTimeout(this.#timer);
     this.#wakesAt = Infinity;
   }
 
-  /** A copy of the entries. */
   entries(): [key: Key, value: Value][] {
     const entries: [Key, Value][] = [];
     for (const [key, entry] of this.#entries) if (this.#isNeeded(key, entry)) entries.push([key, entry.value]);
     return entries;
   }
 
-  /** A copy of the keys. */
   keys(): Key[] {
     return this.entries().map(([key]) => key);
   }
 
-  /** A copy of the values. */
   values(): Value[] {
     return this.entries().map(([, value]) => value);
   }

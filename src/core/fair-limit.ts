@@ -21,10 +21,7 @@ export class FairLimit {
     this.#maxEach = maxEach;
   }
 
-  /**
-   * Takes places, or says why there are none: all are taken, or the principal has its share. More places than there are
-   * can be taken at once if no others are taken.
-   */
+  /** Takes places, or says why not: all are taken, or the principal has its share. Any size fits if none is taken. */
   take(principal: string | undefined, size = 1): "full" | "share" | undefined {
     if (this.#total > 0 && this.#total + size > this.#max) return "full";
     if (this.#maxEach < this.#max) {
@@ -36,7 +33,6 @@ export class FairLimit {
     return undefined;
   }
 
-  /** Frees places that were taken. */
   release(principal: string | undefined, size = 1): void {
     this.#total -= size;
     const count = (this.#taken.get(principal) ?? 0) - size;

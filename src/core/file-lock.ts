@@ -18,17 +18,14 @@ const MIN_POLL_MS = 4;
 const MAX_POLL_MS = 100;
 /** How many polls to make between checks whether the owner is alive. */
 const POLLS_PER_CHECK = 8;
-/** How often an owner touches its file. */
 const HEARTBEAT_MS = 2_000;
 /** An owner of unknown state that has not touched its file for this long counts as dead. A busy process may pause. */
 const MAX_SILENCE_MS = 30_000;
 
-/** Runs work while no other work for the same key runs, in this process or another. */
 interface FileLock {
   exclusively<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
 }
 
-/** The locks in this directory. */
 export function fileLock(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS): FileLock {
   const mutex = new KeyedMutex();
 
@@ -86,7 +83,6 @@ export function fileLock(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS)
   };
 }
 
-/** Returns whether the file was created, and not if another owner has one. */
 async function createLock(file: string, owner: string): Promise<boolean> {
   try {
     await writeFile(file, owner, { flag: "wx", mode: 0o600 });

@@ -1,7 +1,6 @@
 // Which hosts are this machine, and how a host is written. All functions take and return a host as `URL.hostname` has it:
 // in lower case, an IPv4 address as four decimal numbers, an IPv6 address in brackets.
 
-/** The names of a server that listens on a loopback address. */
 export const LOOPBACK_NAMES: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
 /** Whether the host is certainly this machine, so that no other program on the network sees what is sent to it. */

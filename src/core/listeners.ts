@@ -26,7 +26,6 @@ export function reportListenerError(error: unknown, option: string, onError: Lis
   printError(failure.error, "onError");
 }
 
-/** Prints one line about a mistake of the program. */
 export function printProblem(text: string): void {
   // oxlint-disable-next-line no-console -- some runtimes have no process.stderr
   console.error(`catenary: ${text}`);

@@ -6,7 +6,6 @@ type Encoding = "utf8" | "latin1" | "base64" | "base64url" | "hex";
 const ENCODER = new TextEncoder();
 // A byte order mark is kept, as Node does.
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
-/** How many bytes become arguments of one call. */
 const MAX_ARGUMENTS = 8_192;
 
 /** Without the static methods of Uint8Array, since ours have other parameters. */
@@ -54,7 +53,6 @@ export class Buffer extends Bytes {
     }
   }
 
-  /** Returns the number of bytes written. */
   write(text: string, at = 0): number {
     const bytes = ENCODER.encode(text).subarray(0, this.length - at);
     this.set(bytes, at);

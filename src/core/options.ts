@@ -132,7 +132,6 @@ export interface Field<Description extends string = string, Type = unknown> {
    * no tool has.
    */
   readonly tools?: "names" | "patterns" | undefined;
-  /** Returns the value, which is not undefined, or throws an OptionError. */
   readonly check: (value: unknown, place: OptionPlace) => Type;
   /** The field with a default, which its description ends with: as `shown`, such as "64 MiB", if that reads better. */
   or<const Value extends string | number | boolean>(
@@ -229,7 +228,6 @@ export function checkFields<Of extends Fields>(given: unknown, fields: Of, place
   return values as ValuesOf<Of>;
 }
 
-/** The defaults of options. */
 export function defaultsOf<Of extends Fields>(fields: Of): DefaultsOf<Of> {
   const known = Object.entries(fields).filter((entry) => entry[1].default !== undefined);
   return Object.fromEntries(known.map(([name, { default: usual }]) => [name, usual])) as DefaultsOf<Of>;

@@ -23,7 +23,6 @@ export async function makePrivateDirectory(path: string): Promise<void> {
   checkOwner(path, found, "chmod 700");
 }
 
-/** Returns the content, or undefined if there is no such file. */
 export async function readPrivate(path: string): Promise<string | undefined> {
   let file;
   try {
@@ -46,7 +45,7 @@ export async function readPrivate(path: string): Promise<string | undefined> {
   }
 }
 
-/** Replaces the whole file, so that readers see the old or new content, even after a crash. Callers must lock it. */
+/** Callers must lock the file. */
 export async function writePrivate(path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
   await withContext(`${path} could not be written`, async () => {
@@ -73,7 +72,6 @@ async function withContext<T>(what: string, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** A file, or a lock, that cannot be used. */
 export function refused(message: string, cause?: unknown): ConnectionError {
   return new ConnectionError("refused", message, { mayHaveRun: false, cause });
 }

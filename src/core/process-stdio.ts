@@ -7,7 +7,6 @@ export const STDIO_TAKEN = "This process already serves on its stdio: call serve
 
 const holder = (): { [STDIO]?: string } => process as { [STDIO]?: string };
 
-/** Throws an error with the holder's message if the process's stdio is reserved. */
 export function checkStdio(): void {
   const { [STDIO]: refusal } = holder();
   if (refusal !== undefined) throw new Error(refusal);

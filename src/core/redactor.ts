@@ -24,7 +24,6 @@ const REQUEST_FIELDS = ["arguments", "argument", "context", "inputResponses"] as
 /** What a value is: part of a message, any JSON, or all of it a secret, since its field has the name of one. */
 type Content = "protocol" | "json" | "secret";
 
-/** The copy with another value; a copy of the original if there is none yet. */
 function replace(original: object, copy: object | undefined, key: PropertyKey, value: unknown): object {
   const own = copy ?? (Array.isArray(original) ? [...(original as unknown[])] : { ...original });
   // `defineProperty`, since a key may be `__proto__`.
@@ -33,7 +32,6 @@ function replace(original: object, copy: object | undefined, key: PropertyKey, v
 
 export class Redactor {
   readonly #texts: readonly ((text: string) => string)[];
-  /** A shorter text has no secret. */
   readonly #shortest: number;
   readonly #isSecret: ((key: string, value: unknown) => boolean) | undefined;
   readonly #secretNumber: unknown;
@@ -78,7 +76,6 @@ export class Redactor {
     return this.#without(value, "protocol", 0) as T;
   }
 
-  /** Any JSON. Fields with the name of a secret are replaced. */
   json(value: unknown): unknown {
     return this.#without(value, "json", 0);
   }
@@ -108,7 +105,6 @@ export class Redactor {
     return content === "protocol" ? (copy ?? value) : this.#withoutSecretKeys(copy ?? value);
   }
 
-  /** Undefined if the field stays as it is. */
   #contentOf(key: string, field: unknown, content: Content, isMedia: boolean): Content | undefined {
     if (content !== "protocol") return this.#isSecret?.(key, field) === true ? "secret" : content;
     // The data of an image is base64; that of a log message or of the error of a task is any JSON.

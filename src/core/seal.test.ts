@@ -2,30 +2,30 @@
 // clock.
 
 import { describe, expect, it } from "vitest";
-import { createSeal, digest } from "./seal.ts";
+import { Seal, digest } from "./seal.ts";
 
 describe("seal", () => {
   it("opens what it sealed", () => {
-    const seal = createSeal();
+    const seal = new Seal();
     const payload = { run: 1, answers: ["é", null, { deep: true }] };
     expect(seal.open(seal.seal(payload, 1000))).toEqual(payload);
     expect(seal.open(seal.seal({}, 1000))).toEqual({});
   });
 
   it("writes base64url only, and never the same token twice", () => {
-    const seal = createSeal("a key");
+    const seal = new Seal("a key");
     const tokens = Array.from({ length: 50 }, () => seal.seal({ n: 1 }, 1000));
     expect(new Set(tokens).size).toBe(50);
     for (const token of tokens) expect(token).toMatch(/^[A-Za-z0-9_-]+$/);
   });
 
   it("hides what it sealed", () => {
-    const token = createSeal().seal({ secret: "mockingbird" }, 1000);
+    const token = new Seal().seal({ secret: "mockingbird" }, 1000);
     expect(Buffer.from(token, "base64url").toString("latin1")).not.toContain("mockingbird");
   });
 
   it("refuses a token with any byte flipped", () => {
-    const seal = createSeal();
+    const seal = new Seal();
     const bytes = Buffer.from(seal.seal({ a: "b" }, 1000), "base64url");
     for (let at = 0; at < bytes.length; at++) {
       for (const bit of [1, 0x80]) {
@@ -37,7 +37,7 @@ describe("seal", () => {
   });
 
   it("refuses a token with any character changed, cut or added", () => {
-    const seal = createSeal();
+    const seal = new Seal();
     // Three lengths, so that the last character carries all, some and few unused bits.
     for (const payload of [{ a: "b" }, { a: "bb" }, { a: "bbb" }]) {
       const token = seal.seal(payload, 1000);
@@ -54,7 +54,7 @@ describe("seal", () => {
 
   it("refuses an expired token, by the clock it was given", () => {
     let now = 1_000;
-    const seal = createSeal("k", { now: () => now });
+    const seal = new Seal("k", () => now);
     const token = seal.seal({ a: 1 }, 500);
     now = 1_499;
     expect(seal.open(token)).toEqual({ a: 1 });
@@ -63,27 +63,27 @@ describe("seal", () => {
   });
 
   it("opens with an equal key and with no other", () => {
-    const token = createSeal("one").seal({ a: 1 }, 1000);
-    expect(createSeal("one").open(token)).toEqual({ a: 1 });
-    expect(createSeal(new TextEncoder().encode("one")).open(token)).toEqual({ a: 1 });
-    expect(createSeal("two").open(token)).toBeUndefined();
-    expect(createSeal().open(token)).toBeUndefined();
+    const token = new Seal("one").seal({ a: 1 }, 1000);
+    expect(new Seal("one").open(token)).toEqual({ a: 1 });
+    expect(new Seal(new TextEncoder().encode("one")).open(token)).toEqual({ a: 1 });
+    expect(new Seal("two").open(token)).toBeUndefined();
+    expect(new Seal().open(token)).toBeUndefined();
   });
 
   it("has a fingerprint that follows the key", () => {
-    expect(createSeal("one").id).toBe(createSeal("one").id);
-    expect(createSeal("one").id).not.toBe(createSeal("two").id);
-    expect(createSeal().id).not.toBe(createSeal().id);
-    expect(createSeal("one").id).toMatch(/^[A-Za-z0-9_-]{8}$/);
+    expect(new Seal("one").id).toBe(new Seal("one").id);
+    expect(new Seal("one").id).not.toBe(new Seal("two").id);
+    expect(new Seal().id).not.toBe(new Seal().id);
+    expect(new Seal("one").id).toMatch(/^[A-Za-z0-9_-]{8}$/);
   });
 
   it("copies its key, and refuses an empty one", () => {
     const key = new Uint8Array(32).fill(7);
-    const seal = createSeal(key);
+    const seal = new Seal(key);
     key.fill(0);
-    expect(seal.id).toBe(createSeal(new Uint8Array(32).fill(7)).id);
-    expect(() => createSeal("")).toThrow("must not be empty");
-    expect(() => createSeal(new Uint8Array())).toThrow("must not be empty");
+    expect(seal.id).toBe(new Seal(new Uint8Array(32).fill(7)).id);
+    expect(() => new Seal("")).toThrow("must not be empty");
+    expect(() => new Seal(new Uint8Array())).toThrow("must not be empty");
   });
 });
 

@@ -4,19 +4,7 @@
 // programs never seal.
 
 import type * as Crypto from "node:crypto";
-
-export interface Seal {
-  /** A short public fingerprint of the key, which reveals nothing about it. */
-  readonly id: string;
-  seal(payload: object, ttlMs: number): string;
-  /** Undefined if the token is forged, altered, expired, or sealed with another key. */
-  open(token: string): object | undefined;
-}
-
-export interface SealOptions {
-  /** The current time in milliseconds. All processes that use the same key must share this clock. */
-  readonly now?: () => number;
-}
+import type { Request } from "./handler.ts";
 
 const FORMAT = 1;
 const IV_BYTES = 12;
@@ -34,23 +22,20 @@ function loadCrypto(): typeof Crypto {
   throw new Error("Sealed state needs node:crypto; in Workers, set the compatibility flag nodejs_compat");
 }
 
-/** Without a key, each seal has its own random one. */
-export function createSeal(key?: Uint8Array | string, options: SealOptions = {}): Seal {
-  if (key?.length === 0) throw new TypeError("A seal key must not be empty");
-  return new AesSeal(key, options.now ?? (() => Date.now()));
-}
-
-class AesSeal implements Seal {
+export class Seal {
   readonly #given: Uint8Array | string | undefined;
   readonly #now: () => number;
   #derived: Uint8Array | undefined;
   #id: string | undefined;
 
-  constructor(key: Uint8Array | string | undefined, now: () => number) {
+  /** Without a key, each seal has its own random one. All processes that use the same key must share the clock. */
+  constructor(key?: Uint8Array | string, now: () => number = () => Date.now()) {
+    if (key?.length === 0) throw new TypeError("A seal key must not be empty");
     this.#given = typeof key === "object" ? Uint8Array.from(key) : key;
     this.#now = now;
   }
 
+  /** A short public fingerprint of the key, which reveals nothing about it. */
   get id(): string {
     return (this.#id ??= Buffer.from(derive(this.#key(), "fingerprint", 6)).toString("base64url"));
   }
@@ -67,6 +52,7 @@ class AesSeal implements Seal {
     return Buffer.concat(parts).toString("base64url");
   }
 
+  /** Undefined if the token is forged, altered, expired, or sealed with another key. */
   open(token: string): object | undefined {
     const bytes = Buffer.from(token, "base64url");
     // Node's decoder ignores invalid characters and unused bits. Accept only the exact encoding that we wrote.
@@ -93,6 +79,12 @@ function derive(secret: Uint8Array | string, purpose: string, length: number): U
 /** A short hash of a JSON value that does not depend on the order of keys. */
 export function digest(value: unknown): string {
   return crypto().createHash("sha256").update(canonical(value)).digest("base64url");
+}
+
+/** Of the method and the params, without those in which a retry differs from the first call. */
+export function callDigest({ method, params }: Request): string {
+  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
+  return digest([method, rest]);
 }
 
 /** A JSON value as a string that does not depend on the order of keys. */

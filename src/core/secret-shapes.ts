@@ -31,7 +31,6 @@ const TOKENS = [
 const JWT = String.raw`(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{10,}`;
 const CARD = String.raw`(?<![\d.-])\d(?:[ -]?\d){12,18}(?!\d)`;
 const EMAIL = String.raw`(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,24}`;
-/** The length of the shortest match. */
 export const SHORTEST: Readonly<Record<SecretShape, number>> = {
   tokens: 15,
   jwts: 34,
@@ -71,7 +70,6 @@ function hidePrivateKeys(text: string): string {
   }
 }
 
-/** The check of Luhn. */
 function isCardNumber(text: string): boolean {
   const digits = [...text.replaceAll(/\D/g, "")].toReversed().map(Number);
   const sum = digits.reduce((total, digit, index) => {

@@ -59,7 +59,6 @@ export function withWords(value: string): string[] {
   return [value, ...value.split(/\s+/)];
 }
 
-/** Names of fields that hold secrets in most APIs. */
 const SECRET_NAME = /passw|passphrase|secret|token|api.?key|private.?key|_key$|credential|authorization|cookie/i;
 const PROGRESS_TOKEN = "progressToken";
 

@@ -28,7 +28,6 @@ export function matchesGlob(glob: string, name: string): boolean {
   return globMatcher(glob)(name);
 }
 
-/** The same as `matchesGlob`, for a pattern that many names are compared with. */
 export function globMatcher(glob: string): (name: string) => boolean {
   const [first = "", ...rest] = glob.split("*");
   const last = rest.pop();
@@ -46,9 +45,8 @@ export function globMatcher(glob: string): (name: string) => boolean {
   };
 }
 
-/** The minimum time between two reports. */
 const REPORT_INTERVAL_MS = 100;
-/** The maximum length of a report. If more was printed since the last report, only its end is sent. */
+/** If more was printed since the last report, only its end is sent. */
 const MAX_REPORT_LENGTH = 2_000;
 
 export type ProgressListener = (text: string, total: number) => void;
@@ -85,7 +83,6 @@ export class OutputReports {
     this.#timer = setTimeout(next, REPORT_INTERVAL_MS);
   }
 
-  /** Ends the reports. */
   close(): void {
     clearTimeout(this.#timer);
     this.#unreported = "";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { LineReader, frame } from "./lines.ts";
+import { LineReader } from "./lines.ts";
 import type { ErrorMessage } from "./message.ts";
 import { runs } from "../../test/support/thoroughness.ts";
 
@@ -197,10 +197,6 @@ describe("LineReader", () => {
     lines.push(new Uint8Array(new TextEncoder().encode("..ab\ncd..").buffer, 2, 5));
     lines.end();
     expect(seen).toEqual(["ab", "cd"]);
-  });
-
-  it("frames a string as one line", () => {
-    expect(frame("{}")).toBe("{}\n");
   });
 });
 

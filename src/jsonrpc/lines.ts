@@ -30,7 +30,8 @@ export class LineReader {
   readonly #options: LineReaderOptions;
   // The incomplete line. Chunks are copied, since a stream may reuse them. The buffer doubles when it is full.
   #buffer: Buffer = Buffer.alloc(0);
-  #buffered = 0;
+  /** How many bytes of it there are. */
+  buffered = 0;
   /** Reads the id of a long line as its bytes come, so that it is known when the line turns out to be too long. */
   #head: SkippedMessage | undefined;
   /** The rest of a line that is too long. */
@@ -40,11 +41,6 @@ export class LineReader {
 
   constructor(options: LineReaderOptions) {
     this.#options = options;
-  }
-
-  /** How many bytes of an incomplete line are buffered. */
-  get buffered(): number {
-    return this.#buffered;
   }
 
   /** Reads the chunk from `from` on, at most `maxLines` lines. Returns where it stopped. */
@@ -63,13 +59,13 @@ export class LineReader {
   /** Call at the end of input. A last line without a newline is still a line. */
   end(): void {
     if (this.#skipped !== undefined) this.#skip(this.#skipped, this.#buffer, 0, 0, true);
-    else if (this.#buffered > 0) this.#deliverBuffered();
+    else if (this.buffered > 0) this.#deliverBuffered();
   }
 
   #add(bytes: Buffer, start: number, end: number, isLineEnd: boolean): void {
-    if (this.#skipped === undefined && this.#buffered + end - start > this.#options.maxBytes) {
+    if (this.#skipped === undefined && this.buffered + end - start > this.#options.maxBytes) {
       this.#skipped = this.#head ?? new SkippedMessage();
-      if (this.#head === undefined) this.#skipped.push(this.#buffer, 0, this.#buffered);
+      if (this.#head === undefined) this.#skipped.push(this.#buffer, 0, this.buffered);
       this.#reset();
       this.#hasBegun = true;
     }
@@ -77,7 +73,7 @@ export class LineReader {
       this.#skip(this.#skipped, bytes, start, end, isLineEnd);
       return;
     }
-    if (isLineEnd && this.#buffered === 0) {
+    if (isLineEnd && this.buffered === 0) {
       this.#deliver(bytes, start, end);
       return;
     }
@@ -95,23 +91,23 @@ export class LineReader {
   }
 
   #keep(bytes: Buffer, start: number, end: number): void {
-    const length = this.#buffered + end - start;
+    const length = this.buffered + end - start;
     if (length > this.#buffer.length) {
       const wanted = Math.max(MIN_BUFFER_BYTES, length, 2 * this.#buffer.length);
       const larger = Buffer.allocUnsafeSlow(Math.min(wanted, this.#options.maxBytes));
-      this.#buffer.copy(larger, 0, 0, this.#buffered);
+      this.#buffer.copy(larger, 0, 0, this.buffered);
       this.#buffer = larger;
     }
-    bytes.copy(this.#buffer, this.#buffered, start, end);
+    bytes.copy(this.#buffer, this.buffered, start, end);
     const isNew = this.#head === undefined;
     if (length > LONG_BYTES)
-      (this.#head ??= new SkippedMessage()).push(this.#buffer, isNew ? 0 : this.#buffered, length);
-    this.#buffered = length;
+      (this.#head ??= new SkippedMessage()).push(this.#buffer, isNew ? 0 : this.buffered, length);
+    this.buffered = length;
   }
 
   #reset(): void {
     this.#buffer = Buffer.alloc(0);
-    this.#buffered = 0;
+    this.buffered = 0;
     this.#head = undefined;
   }
 
@@ -123,7 +119,7 @@ export class LineReader {
   }
 
   #deliverBuffered(): void {
-    const line = this.#buffer.subarray(0, this.#buffered);
+    const line = this.#buffer.subarray(0, this.buffered);
     this.#reset();
     this.#deliver(line, 0, line.length);
   }
@@ -139,9 +135,4 @@ export class LineReader {
     if (isInvalid) this.#notUtf8(bytes.subarray(start, end));
     else if (text.trim() !== "") this.#options.onLine(text);
   }
-}
-
-/** `text` must not contain newlines. */
-export function frame(text: string): string {
-  return `${text}\n`;
 }

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Params, Result } from "../core/handler.ts";
-import { createSeal } from "../core/seal.ts";
+import { Seal } from "../core/seal.ts";
 import { META } from "../protocol/model/base.ts";
 import { createServer, inputRequired } from "./index.ts";
 import type { ServerOptions } from "./index.ts";
@@ -175,7 +175,7 @@ describe("a returned state", () => {
 
   it("is refused if the same key sealed something else", async () => {
     const { at, first } = await start({ sealKey: "shared" });
-    const requestState = createSeal("shared").seal({ state: { round: 1 } }, 60_000);
+    const requestState = new Seal("shared").seal({ state: { round: 1 } }, 60_000);
     const error = await at.callError("tools/call", retry(first, params, { requestState }));
     expect(error.kind).toBe("invalid_params");
   });

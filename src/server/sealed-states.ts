@@ -2,7 +2,7 @@
 // servers need it.
 
 import type { Context, Request } from "../core/handler.ts";
-import { createSeal, digest, type Seal } from "../core/seal.ts";
+import { callDigest, Seal } from "../core/seal.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { InputRequests, InputRequiredResult, InputResponses } from "../protocol/model/index.ts";
@@ -32,7 +32,7 @@ export class SealedStates {
   readonly #seal: Seal;
 
   constructor(sealKey: string | Uint8Array | undefined) {
-    this.#seal = createSeal(sealKey);
+    this.#seal = new Seal(sealKey);
   }
 
   /**
@@ -81,10 +81,4 @@ export class SealedStates {
     }
     return sealed;
   }
-}
-
-/** Ignores the fields in which a retry differs from the first call. */
-function callDigest({ method, params }: Request): string {
-  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
-  return digest([method, rest]);
 }

@@ -18,7 +18,6 @@ export interface WaitOptions {
   readonly carrier?: { readonly isGone: boolean };
 }
 
-/** A request that waits for the task, and why it must not wait any longer. */
 interface Waiter {
   /** The context of a caller that has declared tasks. */
   readonly context: Context;
@@ -34,9 +33,7 @@ interface SentInput {
 
 /** A task whose input requests are sent to its caller, by any of the requests that wait for it. */
 export class CallerTask extends TaskWatch {
-  /** The name of the tool, for error messages. */
   readonly tool: unknown;
-  /** The input requests that wait for an answer, by key. */
   readonly #sent = new Map<string, SentInput>();
   /** Keys of answered input requests, since the task may list them a little longer. */
   readonly #answered = new Set<string>();
@@ -46,7 +43,6 @@ export class CallerTask extends TaskWatch {
     this.tool = tool;
   }
 
-  /** Waits until the task is finished, and passes its input requests to the caller of `context`. */
   async complete(context: Context, { respectsPollInterval, carrier }: WaitOptions = {}): Promise<Json> {
     const waiter: Waiter = { context, carrier, failure: undefined };
     try {
@@ -119,7 +115,6 @@ export class CallerTask extends TaskWatch {
   }
 }
 
-/** Returns the tool's result from a finished task, or throws its error. */
 export function taskOutcome({ status, statusMessage, result, error }: Json): Result {
   if (status === "completed" && isObject(result)) return result;
   if (status === "failed" && isObject(error)) throw McpError.fromBody(error as unknown as ErrorBody);

@@ -12,8 +12,7 @@ import type { Json } from "../protocol/revision.ts";
 import { demandScopes, permits } from "../protocol/scopes.ts";
 import { isTaskFinished } from "../protocol/tasks.ts";
 import { PendingInputs } from "./pending-inputs.ts";
-import { TaskStore, type WatchedTask } from "./store.ts";
-import { TaskTable } from "./table.ts";
+import { TaskStore, TaskTable, type WatchedTask } from "./store.ts";
 
 /**
  * Limits on the tasks of a server.
@@ -77,7 +76,7 @@ export class MemoryTasks extends TaskStore {
     return true;
   }
 
-  /** Returns undefined if there are too many tasks. `abort` aborts the tool. */
+  /** Undefined if there are too many tasks. `abort` aborts the tool. */
   add(
     abort: ForwardedAbort,
     own: Partial<TaskTimes>,
@@ -93,7 +92,6 @@ export class MemoryTasks extends TaskStore {
     return this.#tasks.add(new Task(abort, principal, scopes, times));
   }
 
-  /** Call when the tool of a task has returned or thrown. */
   done(task: Task): void {
     if (!this.#tasks.has(task.id)) this.#places.release(task.principal);
     task.isDone = true;
@@ -126,7 +124,6 @@ export class MemoryTasks extends TaskStore {
   }
 }
 
-/** The fields that every status has. */
 type Fields = Omit<TaskFields, "statusMessage"> & { readonly statusMessage: string | undefined };
 
 /**
@@ -140,7 +137,6 @@ export class Task implements WatchedTask {
   readonly scopes: readonly string[];
   /** Whether the tool has returned or thrown. It may run on after its task is finished. */
   isDone = false;
-  /** Aborts the tool. */
   readonly #abort: ForwardedAbort;
   readonly #inputs = new PendingInputs(() => this.#move(this.#inputs.size === 0 ? "working" : "input_required"));
   readonly #watchers = new Set<(state: Json) => void>();
@@ -187,7 +183,6 @@ export class Task implements WatchedTask {
     return this.#inputs.ask(request, options);
   }
 
-  /** Answers the open requests with these keys. Throws if a response is invalid. */
   update(responses: Json): void {
     this.#inputs.answer(responses);
   }

@@ -1,4 +1,5 @@
 // The requests to the client that a task, or a parked call, waits for. Each has a key, under which the client answers it.
+// Keys are never reused, since a late response must not reach another request.
 
 import { type Deferred, deferred, onAbort } from "../core/async.ts";
 import type { AskOptions, Request, Result } from "../core/handler.ts";
@@ -9,11 +10,9 @@ import type { InputRequests } from "../protocol/model/index.ts";
 
 interface PendingInput extends Deferred<Result> {
   readonly request: Request;
-  /** Stops watching the request's own signal. */
   readonly unwatch: () => void;
 }
 
-/** The open requests of a task or a parked call. Keys are never reused, since a late response must not reach another request. */
 export class PendingInputs {
   readonly #open = new Map<string, PendingInput>();
   readonly #used = new Set<string>();
@@ -28,7 +27,6 @@ export class PendingInputs {
     return this.#open.size;
   }
 
-  /** The `inputRequests` of the task; undefined if there are none. */
   get requests(): InputRequests | undefined {
     if (this.#open.size === 0) return undefined;
     return Object.fromEntries([...this.#open].map(([key, { request }]) => [key, request])) as InputRequests;

@@ -1,8 +1,9 @@
 // What keeps tasks: in this process (memory.ts), or over a session with another server
 // (dialogue/session/server-tasks.ts). All that goes in and out is data, and everything may take a while, so that a store
-// can be shared by several processes. Also what all servers of tasks have in common: the answers to `tasks/*`, and
-// subscriptions to tasks.
+// can be shared by several processes. Also what all of them have in common: the answers to `tasks/*`, subscriptions to
+// tasks, and the table that drops a task when its lifetime is over.
 
+import { ExpiringMap } from "../core/expiring-map.ts";
 import type { Context, Request } from "../core/handler.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { isRequestOf } from "../protocol/methods.ts";
@@ -65,6 +66,43 @@ export interface WatchedTask {
    * Returns a function that stops this.
    */
   follow(onChange: (state: Json) => void, onLost: () => void): () => void;
+}
+
+/** Tasks by id, oldest first, up to a limit. */
+export class TaskTable<Task extends WatchedTask> extends ExpiringMap<string, Task> {
+  readonly #max: number;
+  readonly #onDrop: (task: Task) => void;
+  #isClosed = false;
+
+  constructor(onDrop: (task: Task) => void, max = Infinity) {
+    super({ onExpired: onDrop });
+    this.#max = max;
+    this.#onDrop = onDrop;
+  }
+
+  /** If the table is full, drops the oldest finished task, or the oldest if none is finished. */
+  add(task: Task): Task {
+    if (this.size >= this.#max) {
+      const all = this.values();
+      const oldest = all.find(({ state }) => isTaskFinished(state["status"])) ?? all[0];
+      if (all.length >= this.#max && oldest !== undefined) this.drop(oldest);
+    }
+    const { ttlMs } = task.state as { readonly ttlMs?: unknown };
+    this.set(task.id, task, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : Infinity);
+    if (this.#isClosed) this.drop(task);
+    return task;
+  }
+
+  drop(task: Task): void {
+    if (this.delete(task.id)) this.#onDrop(task);
+  }
+
+  /** Drops all tasks, and those that are added later. */
+  close(): void {
+    this.#isClosed = true;
+    for (const task of this.values()) this.drop(task);
+    this.clear();
+  }
 }
 
 function checkDeclared(what: string, { caller }: Context): void {

@@ -5,7 +5,6 @@
 import { didYouMean, kindOf, nearest } from "../core/options.ts";
 import { fieldsOf, isObject } from "../core/values.ts";
 
-/** By type: the fields that a content block must have. */
 const BLOCK_FIELDS: Readonly<Record<string, readonly string[]>> = {
   text: ["text"],
   image: ["data", "mimeType"],
@@ -54,7 +53,6 @@ export function blockProblem(block: unknown, path: string): string | undefined {
   return undefined;
 }
 
-/** The problem of the contents of a resource. */
 export function contentsProblem(contents: unknown, path: string): string | undefined {
   const { uri, text, blob } = fieldsOf(contents);
   if (typeof uri !== "string") return `${path}.uri, which must be a string`;
@@ -131,7 +129,6 @@ function className(value: object): string {
   return typeof constructor === "function" && constructor.name !== "" ? constructor.name : "Object";
 }
 
-/** What a value is, if JSON cannot express it, and what to return instead. */
 function describe(value: unknown): readonly [what?: string, advice?: string] {
   if (value === undefined) return ["undefined"];
   if (typeof value === "function" || typeof value === "symbol") return [`a ${typeof value}`];

@@ -3,25 +3,16 @@
 // facts calls `forget` when the tools have changed or the server may have been replaced.
 
 import { abortable } from "../core/async.ts";
-import type { Context, Handler, Notification, Result } from "../core/handler.ts";
+import type { CalledItem, Context, Handler, Notification, Result } from "../core/handler.ts";
 import { asError, isObject } from "../core/values.ts";
 import { headerParams, mirrorHeaders, type HeaderParam } from "./header-params.ts";
 import { toolPages } from "../protocol/walk-pages.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 
-export interface ToolFact {
+export interface ToolFact extends NonNullable<CalledItem["facts"]> {
   /** The arguments that headers repeat. Empty if headers are not read. */
   readonly headers: readonly HeaderParam[];
-  /** Why the tool cannot be called over HTTP. */
   readonly headerProblem: string | undefined;
-  /** Whether the tool declares itself read-only or idempotent. */
-  readonly isIdempotent: boolean;
-  /** Whether the tool declares itself destructive. */
-  readonly isDestructive: boolean;
-  /** Whether the tool declares itself read-only, and not destructive. */
-  readonly isReadOnly: boolean;
-  /** Whether the tool may destroy something: it does not declare the contrary. */
-  readonly mayDestroy: boolean;
   readonly taskSupport: TaskSupport;
   /** The schemas as listed, unchecked. */
   readonly inputSchema: unknown;
@@ -42,10 +33,8 @@ export class ToolFacts {
   readonly #tools = new Map<unknown, ToolFact>();
   /** Why the list could not be read the last time; undefined if it was read, or never requested. */
   failure: Error | undefined;
-  /** When the whole list was last read. */
   #readAt = -Infinity;
   #reading: Promise<void> | undefined;
-  /** Changes with each `forget`. */
   #version = 0;
 
   constructor(readsHeaders = false) {
@@ -56,13 +45,11 @@ export class ToolFacts {
     return this.#tools.get(name);
   }
 
-  /** The headers that repeat arguments of a call. */
   headersFor({ method, params }: Notification): Readonly<Record<string, string>> {
     const headers = method === "tools/call" ? this.get(params?.["name"])?.headers : undefined;
     return headers === undefined || headers.length === 0 ? NO_HEADERS : mirrorHeaders(headers, params?.["arguments"]);
   }
 
-  /** Remembers the tools of a page. */
   learn({ tools }: Result): void {
     const listed: readonly unknown[] = Array.isArray(tools) ? tools : [];
     for (const tool of listed) {

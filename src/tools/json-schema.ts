@@ -21,7 +21,6 @@ import {
 } from "./schema-kind.ts";
 import { checkWork } from "./schema-work.ts";
 
-/** More issues would not help the model. */
 const MAX_ISSUES = 20;
 
 /**
@@ -139,7 +138,6 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
-/** Returns the issues of a value; undefined if it is valid. */
 type Validate = (value: unknown) => readonly string[] | undefined;
 
 async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allErrors: boolean): Promise<Validate> {
@@ -210,7 +208,6 @@ function explain(error: unknown): string {
   return error instanceof RangeError ? "it refers to itself without end" : errorMessage(error);
 }
 
-/** The reference that ajv could not resolve, as an absolute URI. */
 function missingReference(error: unknown): string | undefined {
   const { missingRef } = fieldsOf(error);
   return typeof missingRef === "string" ? missingRef : undefined;
@@ -293,7 +290,6 @@ function withRootAnchors(schema: JsonSchema): JsonSchema {
   return { ...schema, $defs: Object.fromEntries($defs) };
 }
 
-/** The path of the first match among a schema and the schemas inside it. */
 function findPath(schema: JsonSchema, isMatch: (inner: JsonSchema) => boolean): SchemaPath | undefined {
   for (const { schema: inner, path } of schemasWithin(schema)) if (isMatch(inner)) return path;
   return undefined;

@@ -43,7 +43,6 @@ const KEYWORD_LIST = [
   ["any", "$recursiveAnchor $recursiveRef $schema const default dependencies"],
 ] as const;
 
-/** The keywords whose value is of this kind. */
 export type KeywordOf<Of extends Kind = Kind> = Extract<
   (typeof KEYWORD_LIST)[number],
   readonly [Of, string]
@@ -152,7 +151,6 @@ const EXPECTED: { readonly [Of in Kind]?: readonly [isRight: (value: unknown) =>
   pattern: [isPattern, "a regular expression as a string"],
 };
 
-/** What a value of this kind must be, if the value is something else. */
 function expectation(kind: Kind, value: unknown): string | undefined {
   if (kind === "type") return typeProblem(value);
   const [isRight, what] = EXPECTED[kind] ?? [];

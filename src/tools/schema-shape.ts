@@ -4,7 +4,6 @@
 import { isObject } from "../core/values.ts";
 import { resolveReference } from "./schema.ts";
 
-/** What a schema without choices says. */
 export interface Shape {
   readonly types: ReadonlySet<string> | undefined;
   /** Whether `types` was derived from other keywords, so that other types are valid too. */
@@ -38,7 +37,6 @@ export function conjunction(schema: unknown, root: unknown): readonly Schema[] {
   return [...all].filter(isObject);
 }
 
-/** The schema that all of these are. */
 function both(schemas: readonly unknown[]): unknown {
   return schemas.length < 2 ? schemas[0] : { allOf: schemas };
 }

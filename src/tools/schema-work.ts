@@ -26,7 +26,6 @@ const KEYWORDS: ReadonlyMap<string, "value" | "item" | "property"> = new Map([
 /** A part of a value: any item, any property, or the property of a name (after the colon). */
 type Part = "item" | "property" | `property:${string}`;
 
-/** A schema that is being visited. */
 interface Visit {
   /** How many parts of the value lead to it. */
   readonly depth: number;
@@ -93,7 +92,6 @@ class Visitor {
     this.visit(target, parts);
   }
 
-  /** A schema refers to itself. */
   #return(schema: JsonSchema, { depth, returns }: Visit, parts: readonly Part[]): void {
     const part = parts[depth];
     this.#recursive ??= schema;

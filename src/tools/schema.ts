@@ -19,7 +19,6 @@ const NAMED: ReadonlySet<string> = new Set([
   "properties",
 ]);
 
-/** What a keyword has in the place of a schema. */
 interface InnerSchema {
   readonly keyword: string;
   /** The name in an object of schemas, or the index in an array of schemas. */
@@ -28,7 +27,6 @@ interface InnerSchema {
   readonly schema: unknown;
 }
 
-/** The schemas directly inside a schema, in their order. */
 export function* innerSchemas(schema: object): Generator<InnerSchema, void, undefined> {
   for (const [keyword, value] of Object.entries(schema) as [string, unknown][]) {
     if (DATA.has(keyword)) continue;
@@ -96,7 +94,6 @@ function decode(text: string): string {
   }
 }
 
-/** Whether it is a regular expression as JSON Schema has them. */
 export function isPattern(value: unknown): value is string {
   try {
     return typeof value === "string" && new RegExp(value, "u") instanceof RegExp;

@@ -18,7 +18,6 @@ const MAX_DESCRIBED = 20;
 
 const READS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
-/** The definition of search-tools. */
 export function searchTool(description: string): ListedTool {
   return {
     name: SEARCH_TOOLS,
@@ -37,7 +36,6 @@ export function searchTool(description: string): ListedTool {
   };
 }
 
-/** The definition of describe-tools. */
 export function describeTool(description: string): ListedTool {
   return {
     name: DESCRIBE_TOOLS,
@@ -60,16 +58,13 @@ export function describeTool(description: string): ListedTool {
   };
 }
 
-/** What a caller sees. */
 export interface ToolList {
   readonly tools: readonly ListedTool[];
-  /** The first page. */
   readonly first: Result;
   /** The upstreams whose tools are not listed, because they are still starting or have failed. */
   readonly missing: readonly Unavailable[];
 }
 
-/** Reads all pages of the caller's list. */
 export async function readTools(next: Handler, context: Context): Promise<ToolList> {
   const tools: ListedTool[] = [];
   let first: Result | undefined;
@@ -105,10 +100,8 @@ export function withInstructions(result: Result, first: string): Result {
 
 export type Arguments = { readonly [name: string]: unknown };
 
-/** What a search has found. */
 interface Found {
   readonly found: readonly { readonly name: string; readonly signature: string; readonly summary: string }[];
-  /** How many match. */
   readonly total: number;
 }
 
@@ -123,7 +116,6 @@ function reasonsOf(missing: readonly Unavailable[]): readonly string[] {
   return missing.map(({ message }) => message);
 }
 
-/** Answers a call of search-tools. */
 export async function answerSearch(
   { query, limit, offset = 0 }: Arguments,
   usual: number,
@@ -184,14 +176,12 @@ export function answerDescribe<Tool>(
   };
 }
 
-/** The mistake of a caller that wrote a wrong name. */
 export function noSuchTool(name: string, names: Iterable<string>): string {
   const [near] = nearest(name, names);
   const hint = near === undefined ? `find tools with ${SEARCH_TOOLS}` : `did you mean ${near}?`;
   return `There is no tool ${JSON.stringify(name)}; ${hint}`;
 }
 
-/** A result that tells the model what to correct. */
 export function mistake(text: string): Result {
   return { resultType: "complete", isError: true, content: [{ type: "text", text }] };
 }

@@ -11,7 +11,6 @@ import { stemOf, synonymsOf, wordsOf } from "./search-words.ts";
 /** A tool as it is listed. Its fields are those of an upstream, so they may have any type. */
 export type ListedTool = { readonly name: string; readonly [field: string]: unknown };
 
-/** A tool that was found. */
 export interface FoundTool {
   readonly tool: ListedTool;
   /** Such as `search(query: string, limit?: integer)`. */
@@ -56,7 +55,6 @@ export class ToolIndex {
   static readonly #known = new ExpiringMap<string, Promise<ToolIndex>>({ maxEntries: MAX_INDEXES });
   readonly #tools: readonly ListedTool[];
   readonly #search: MiniSearch<Document>;
-  /** The stems of all words in the index. */
   readonly #stems: ReadonlySet<string>;
 
   private constructor(tools: readonly ListedTool[], search: MiniSearch<Document>, stems: ReadonlySet<string>) {
@@ -141,7 +139,6 @@ export class ToolIndex {
   }
 }
 
-/** The term of the word with its ending, which stems cannot be. */
 function asWritten(word: string): string {
   return `=${word.toLowerCase()}`;
 }
@@ -180,7 +177,6 @@ function parametersOf({ inputSchema }: ListedTool): Parameter[] {
   }));
 }
 
-/** How a language writes a call. */
 export interface CallSyntax {
   parameter(name: string, type: string, isRequired: boolean): string;
   /** `parameters` are written by `parameter`; the last may say how many there are more. */

@@ -6,7 +6,6 @@ import { deferred, type Deferred, ignoreRejection, within } from "../core/async.
 import { ConnectionError } from "../core/errors.ts";
 import { errorMessage } from "../core/values.ts";
 import { encode } from "../jsonrpc/codec.ts";
-import { frame } from "../jsonrpc/lines.ts";
 import type { Message } from "../jsonrpc/message.ts";
 
 /** If more than this is unread, progress and log messages are dropped and no more input is read. */
@@ -69,7 +68,7 @@ export class LineWriter {
     }
     if (backlog === 0) this.#responses = 0;
     if (!("method" in message)) this.#responses += text.length;
-    this.#pending += frame(text);
+    this.#pending += `${text}\n`;
     if (!this.#scheduled) {
       this.#scheduled = true;
       // At the end of the turn, so that messages that come from several sockets in one turn share a write.

@@ -4,7 +4,7 @@
 
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
-import { AppendFile } from "../../core/append-file.ts";
+import { AppendFile } from "./append-file.ts";
 import { boolean, choice, documented, field, func, requiredInConfig, string } from "../../core/fields.ts";
 import type { OptionsOf, ValuesOf } from "../../core/options.ts";
 import type { Middleware } from "../../core/handler.ts";

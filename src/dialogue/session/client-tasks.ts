@@ -21,7 +21,7 @@ import { page, type PageItem } from "../../protocol/pages.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts";
 import { CallerTask, taskOutcome } from "../../tasks/completion.ts";
-import { TaskTable } from "../../tasks/table.ts";
+import { TaskTable } from "../../tasks/store.ts";
 import { checkTaskScopes, hasIdentity, initialTaskState, taskRequest } from "../../tasks/watch.ts";
 import type { Carrier } from "../../transport/carrier.ts";
 import { callWithInput } from "../calls/input-required.ts";

@@ -8,7 +8,7 @@ import { attempt, ignoreRejection } from "../../core/async.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import { FairLimit } from "../../core/fair-limit.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
-import { createSeal, digest, type Seal } from "../../core/seal.ts";
+import { callDigest, Seal } from "../../core/seal.ts";
 import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
@@ -52,7 +52,7 @@ export class ParkedCalls {
   readonly #parked: ExpiringMap<string, ParkedCall>;
 
   constructor(options: ParkedCallsOptions = {}) {
-    this.#seal = createSeal(options.sealKey);
+    this.#seal = new Seal(options.sealKey);
     this.#ttlMs = options.ttlMs ?? 600_000;
     this.#max = options.maxParked ?? 1_000;
     this.#places = new FairLimit(this.#max, Math.max(MAX_PARKED_PER_CALLER, this.#max / 10));
@@ -129,7 +129,7 @@ export class ParkedCalls {
     if (parked.round > MAX_ROUNDS)
       throw McpError.of("rate_limited", `${request.method} has asked for input ${MAX_ROUNDS} times`);
     this.#parked.set(id, parked);
-    const sealed: SealedState = { id, round: parked.round, principal, digest: digestOf(request) };
+    const sealed: SealedState = { id, round: parked.round, principal, digest: callDigest(request) };
     const requestState = this.#prefix + this.#seal.seal(sealed, this.#ttlMs);
     return { resultType: "input_required", inputRequests, requestState };
   }
@@ -137,7 +137,7 @@ export class ParkedCalls {
   #resume(request: Request, call: ServerCall, state: string): Promise<Result> {
     const sealed = this.#seal.open(state.slice(this.#prefix.length)) as SealedState | undefined;
     if (sealed === undefined) throw invalidParams("requestState was altered or has expired; call again without it");
-    if (sealed.principal !== (call.caller.principal ?? "") || sealed.digest !== digestOf(request)) {
+    if (sealed.principal !== (call.caller.principal ?? "") || sealed.digest !== callDigest(request)) {
       throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
     }
     const parked = this.#parked.get(sealed.id);
@@ -172,12 +172,6 @@ export class ParkedCalls {
     this.#release(parked);
     parked.cancel(new Error(reason));
   }
-}
-
-/** Leaves out the params that may differ in a retry. */
-function digestOf({ method, params }: Request): string {
-  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
-  return digest([method, rest]);
 }
 
 /** Without spreads, which would slow down every call. */

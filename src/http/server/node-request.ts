@@ -228,7 +228,7 @@ function closeListeners(socket: Socket): ChurningSet<CloseListener> {
     listeners = created;
     CLOSE_LISTENERS.set(socket, created);
     socket.once("close", () => {
-      for (const listener of created.all()) listener.onSocketClose();
+      for (const listener of created.values()) listener.onSocketClose();
     });
   }
   return listeners;

@@ -4,7 +4,7 @@
 // session belongs to the principal that opened it.
 
 import { ExpiringMap } from "../../core/expiring-map.ts";
-import { createSeal, digest, type Seal } from "../../core/seal.ts";
+import { Seal, digest } from "../../core/seal.ts";
 import { isObject } from "../../core/values.ts";
 import type { Json } from "../../protocol/revision.ts";
 
@@ -24,7 +24,7 @@ export class SessionIds {
   readonly #ended = new ExpiringMap<string, true>({ maxEntries: MAX_ENDED });
 
   constructor(key: string | Uint8Array | undefined) {
-    this.#seal = key === undefined ? undefined : createSeal(key);
+    this.#seal = key === undefined ? undefined : new Seal(key);
   }
 
   /** `handshake` is the params of `initialize`, with the revision that was agreed on. */

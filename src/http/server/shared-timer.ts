@@ -32,7 +32,7 @@ export class SharedTimer<T> extends ChurningSet<T> {
   #tick(): void {
     if (this.size === 0) return this.clear();
     const now = performance.now();
-    for (const member of this.all()) {
+    for (const member of this.values()) {
       if (!this.has(member)) continue;
       try {
         this.#act(member, now);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Context } from "../core/handler.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
-import { TaskTable } from "./table.ts";
+import { TaskTable } from "./store.ts";
 import { TaskWatch } from "./watch.ts";
 
 const context: Context = {

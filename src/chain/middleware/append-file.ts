@@ -4,7 +4,7 @@
 import { Buffer } from "node:buffer";
 import type { FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import { errorMessage } from "./values.ts";
+import { errorMessage } from "../../core/values.ts";
 
 /** How often it is checked whether the file was moved. */
 const CHECK_MS = 1_000;
