@@ -228,13 +228,15 @@ async function openUrl(
   return openHttp({ url, requester, auth, headers, limits, hidesPath }, connecting);
 }
 
+interface HostGlobals {
+  readonly process?: { readonly versions?: { readonly node?: string } };
+  readonly navigator?: { readonly userAgent?: string };
+}
+
 /** False in browsers, and in Workers, which only imitate node:http. */
 function hasNodeHttp(): boolean {
-  const { process: own, navigator: runtime } = globalThis as {
-    process?: { versions?: { node?: string } };
-    navigator?: { userAgent?: string };
-  };
-  return own?.versions?.node !== undefined && runtime?.userAgent !== "Cloudflare-Workers";
+  const { process, navigator }: HostGlobals = globalThis;
+  return process?.versions?.node !== undefined && navigator?.userAgent !== "Cloudflare-Workers";
 }
 
 function parseUrl(target: string | URL): URL {

@@ -101,14 +101,17 @@ export async function abortable<T>(signal: AbortSignal, promise: Promise<T>): Pr
   }
 }
 
-/** Lets the process exit before the timer fires. Does nothing where timers are numbers, as in browsers. */
-export function unref<Timer>(timer: Timer): Timer {
-  (timer as { unref?: () => void } | undefined)?.unref?.();
+/** What `setTimeout` returns: an object in Node, a number in browsers. */
+type Timer = { ref?(): unknown; unref?(): unknown } | number | undefined;
+
+/** Lets the process exit before the timer fires. Does nothing where timers are numbers. */
+export function unref<Of extends Timer>(timer: Of): Of {
+  if (typeof timer === "object") timer.unref?.();
   return timer;
 }
 
-export function ref(timer: unknown): void {
-  (timer as { ref?: () => void } | undefined)?.ref?.();
+export function ref(timer: Timer): void {
+  if (typeof timer === "object") timer.ref?.();
 }
 
 /** Calls `act` after the events that are already waiting. Browsers have no setImmediate. */
@@ -263,7 +266,7 @@ export class Semaphore {
   /** Takes a slot, at once if it returns undefined. Rejects if the signal is aborted while the caller waits. */
   acquire(signal?: AbortSignal): Promise<void> | undefined {
     if (this.#free > 0) return void (this.#free -= 1);
-    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
     return new Promise<void>((resolve, reject) => {
       const next = (): void => {
         this.#waiting.delete(next);
@@ -272,7 +275,7 @@ export class Semaphore {
       };
       const forget = onAbort(signal, () => {
         // A caller whose turn has come has the slot, and must release it.
-        if (this.#waiting.delete(next)) reject(signal?.reason as Error);
+        if (this.#waiting.delete(next)) reject(signal?.reason);
       });
       this.#waiting.add(next);
     });

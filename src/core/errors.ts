@@ -9,7 +9,7 @@
  */
 export function isMarked(asked: object, marked: object, mark: symbol, value: unknown): boolean {
   if (asked !== marked) return Function.prototype[Symbol.hasInstance].call(asked, value);
-  return typeof value === "object" && value !== null && (value as { readonly [mark]?: unknown })[mark] === true;
+  return typeof value === "object" && value !== null && Reflect.get(value, mark) === true;
 }
 
 const CONNECTION_ERROR = Symbol.for("catenary.ConnectionError");

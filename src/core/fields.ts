@@ -73,7 +73,7 @@ export function count<const Description extends string>(
     description,
     { type: "integer", minimum },
     minimum === 0 ? "a whole number, 0 or more" : "a whole number above 0",
-    (value): value is number => Number.isInteger(value) && (value as number) >= minimum,
+    (value): value is number => typeof value === "number" && Number.isInteger(value) && value >= minimum,
     shown,
   );
 }
@@ -188,7 +188,7 @@ export function choice<const Description extends string, const Choice extends st
   choices: readonly Choice[],
 ): Field<Description, Choice> {
   const all = choices.map((known) => JSON.stringify(known)).join(", ");
-  const fits = (value: unknown): value is Choice => choices.includes(value as Choice);
+  const fits = (value: unknown): value is Choice => choices.some((choice) => choice === value);
   return field(description, { enum: choices }, all.replace(/, (?=[^,]*$)/, " or "), fits, shown);
 }
 
@@ -197,8 +197,8 @@ export function choices<const Description extends string, const Choice extends s
   known: readonly Choice[],
 ): Field<Description, readonly Choice[]> {
   const fits = (value: unknown): value is readonly Choice[] =>
-    Array.isArray(value) && value.length > 0 && value.every((one) => known.includes(one as Choice));
-  const all = known.map((one) => JSON.stringify(one)).join(", ");
+    Array.isArray(value) && value.length > 0 && value.every((item) => known.some((choice) => choice === item));
+  const all = known.map((choice) => JSON.stringify(choice)).join(", ");
   return field(description, { type: "array", items: { enum: known } }, `an array of ${all}`, fits);
 }
 

@@ -9,8 +9,8 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { KeyedMutex, pause, unref } from "./async.ts";
 import { ConnectionError } from "./errors.ts";
-import { makePrivateDirectory, refused, systemErrorCode } from "./private-files.ts";
-import { errorMessage } from "./values.ts";
+import { makePrivateDirectory, refused } from "./private-files.ts";
+import { errorMessage, systemErrorCode } from "./values.ts";
 
 /** Six minutes: the user may be signing in while the lock is held, which may take five. */
 const LOCK_TIMEOUT_MS = 360_000;

@@ -7,6 +7,7 @@ import { lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { fieldsOf, systemErrorCode } from "./values.ts";
 
 /** A file or folder of this package. The build moves code to other files, so the nearest package.json tells the root. */
 export function packageFile(path: string): string {
@@ -17,7 +18,8 @@ export function packageFile(path: string): string {
 
 export function packageVersion(): string {
   try {
-    return (JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as { readonly version: string }).version;
+    const { version } = fieldsOf(JSON.parse(readFileSync(packageFile("package.json"), "utf8")));
+    return typeof version === "string" ? version : "0.0.0";
   } catch {
     return "0.0.0";
   }
@@ -53,8 +55,7 @@ async function tryToMake(path: string, mode: number): Promise<boolean> {
     await mkdir(path, { mode });
     return true;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" && dirname(path) !== path) return false;
+    if (systemErrorCode(error) === "ENOENT" && dirname(path) !== path) return false;
     // For the root, some systems fail with a code other than EEXIST.
     if (await isDirectory(path)) return true;
     throw error;

@@ -2,17 +2,18 @@
 // requires authentication for code that callers send, so wrappers must copy the mark. It is in core because live/ sets
 // it, chain/ copies it and http/ checks it.
 
+import { fieldsOf } from "./values.ts";
+
 /** A registered symbol, so that all copies of this package in a process share it. */
 export const EVALUATES_CODE: unique symbol = Symbol.for("catenary.evaluatesCode");
 
 export function evaluatesCode(handler: object): boolean {
-  return (handler as { readonly [EVALUATES_CODE]?: unknown })[EVALUATES_CODE] === true;
+  return EVALUATES_CODE in handler && handler[EVALUATES_CODE] === true;
 }
 
 /** Whether the value is a chain that has no upstream yet, so that it is not a handler. */
 export function isUnfinishedChain(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const { use, to } = value as { readonly use?: unknown; readonly to?: unknown };
+  const { use, to } = fieldsOf(value);
   return typeof use === "function" && typeof to === "function";
 }
 

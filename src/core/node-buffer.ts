@@ -13,8 +13,8 @@ const Bytes: new (content: number | ArrayBufferLike, at?: number, length?: numbe
 
 export class Buffer extends Bytes {
   static from(value: string | ArrayLike<number> | ArrayBufferLike, at?: Encoding | number, length?: number): Buffer {
-    if (typeof value === "string") return fromString(value, at as Encoding | undefined);
-    if (!("length" in value)) return new Buffer(value, at as number | undefined, length);
+    if (typeof value === "string") return fromString(value, typeof at === "string" ? at : undefined);
+    if (!("length" in value)) return new Buffer(value, typeof at === "number" ? at : undefined, length);
     const copy = new Buffer(value.length);
     copy.set(value);
     return copy;

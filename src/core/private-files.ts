@@ -6,7 +6,7 @@ import { lstat, open, rm } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { ConnectionError } from "./errors.ts";
 import { homeFolder, makeDirectory, ownerProblem, replaceFile } from "./files.ts";
-import { errorMessage } from "./values.ts";
+import { errorMessage, systemErrorCode } from "./values.ts";
 
 /** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as XDG requires. */
 export function stateDirectory(): string {
@@ -53,10 +53,6 @@ export async function writePrivate(path: string, text: string): Promise<void> {
     await rm(draft, { force: true });
     await replaceFile(path, text, 0o600, draft);
   });
-}
-
-export function systemErrorCode(error: unknown): string | undefined {
-  return (error as NodeJS.ErrnoException | undefined)?.code;
 }
 
 function checkOwner(path: string, found: Stats, remedy: string): void {

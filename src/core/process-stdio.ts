@@ -5,7 +5,7 @@
 const STDIO = Symbol.for("catenary.stdio");
 export const STDIO_TAKEN = "This process already serves on its stdio: call serve() once per process, or pass streams";
 
-const holder = (): { [STDIO]?: string } => process as { [STDIO]?: string };
+const holder = (): NodeJS.Process & { [STDIO]?: string } => process;
 
 export function checkStdio(): void {
   const { [STDIO]: refusal } = holder();

@@ -25,9 +25,9 @@ const REQUEST_FIELDS = ["arguments", "argument", "context", "inputResponses"] as
 type Content = "protocol" | "json" | "secret";
 
 function replace(original: object, copy: object | undefined, key: PropertyKey, value: unknown): object {
-  const own = copy ?? (Array.isArray(original) ? [...(original as unknown[])] : { ...original });
+  const target = copy ?? (Array.isArray(original) ? original.slice() : { ...original });
   // `defineProperty`, since a key may be `__proto__`.
-  return Object.defineProperty(own, key, { value, enumerable: true, writable: true, configurable: true });
+  return Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true });
 }
 
 export class Redactor {

@@ -16,9 +16,9 @@ function crypto(): typeof Crypto {
 }
 
 function loadCrypto(): typeof Crypto {
-  const { process: own } = globalThis as { process?: Pick<NodeJS.Process, "getBuiltinModule"> };
-  const found = own?.getBuiltinModule("node:crypto");
-  if (found !== undefined) return found;
+  const { process }: { process?: Pick<NodeJS.Process, "getBuiltinModule"> } = globalThis;
+  const module = process?.getBuiltinModule("node:crypto");
+  if (module !== undefined) return module;
   throw new Error("Sealed state needs node:crypto; in Workers, set the compatibility flag nodejs_compat");
 }
 

@@ -4,11 +4,12 @@
 const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie", "mcp-session-id"];
 
 /** The headers of a request without its credentials. Their names are in lower case. */
-export function withoutCredentials<Headers extends object>(headers: Headers): Headers {
+export function withoutCredentials(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   if (!SECRET_HEADERS.some((name) => name in headers)) return headers;
-  const visible: Partial<Headers> = {};
-  for (const name of Object.keys(headers) as (keyof Headers & string)[]) {
-    if (!SECRET_HEADERS.includes(name)) visible[name] = headers[name];
+  const visible: Record<string, string> = {};
+  for (const name of Object.keys(headers)) {
+    const value = headers[name];
+    if (value !== undefined && !SECRET_HEADERS.includes(name)) visible[name] = value;
   }
-  return visible as Headers;
+  return visible;
 }

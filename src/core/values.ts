@@ -8,6 +8,10 @@ export function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
   return isObject(value) ? value : {};
 }
 
+export function isStrings(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
+}
+
 /** Options: each field may be absent, or undefined. */
 export type Optional<Fields> = { readonly [Key in keyof Fields]?: Fields[Key] | undefined };
 
@@ -16,7 +20,7 @@ type Defined<Fields> = { [Key in keyof Fields]: Exclude<Fields[Key], undefined> 
 export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
   const copy: Partial<Fields> = {};
   // A loop, since this is called for every call of a client.
-  for (const key of Object.keys(fields) as (keyof Fields)[]) {
+  for (const key in fields) {
     if (fields[key] !== undefined) copy[key] = fields[key];
   }
   return copy as Defined<Fields>;
@@ -40,11 +44,17 @@ export function errorMessage(error: unknown): string {
     const own = String(text);
     // A thrown object: its message, as an Error has one, or what it contains.
     if (own !== "[object Object]") return own;
-    const { message } = text as { readonly message?: unknown };
+    const { message } = fieldsOf(text);
     return typeof message === "string" && message !== "" ? message : JSON.stringify(text).slice(0, 500);
   } catch {
     return "a value that cannot be converted to a string";
   }
+}
+
+/** The code of an error of the system or of Node, such as ENOENT. */
+export function systemErrorCode(error: unknown): string | undefined {
+  const { code } = fieldsOf(error);
+  return typeof code === "string" ? code : undefined;
 }
 
 /** A thrown value as an Error that can be read. Never throws, even if the value is a Proxy whose traps throw. */

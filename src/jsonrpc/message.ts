@@ -110,6 +110,11 @@ export interface ErrorBody {
   readonly data?: unknown;
 }
 
+export function isErrorBody(value: unknown): value is ErrorBody {
+  if (typeof value !== "object" || value === null || !("code" in value) || !("message" in value)) return false;
+  return Number.isInteger(value.code) && typeof value.message === "string";
+}
+
 /** `id` is null if the id of the invalid message could not be read. */
 export interface ErrorMessage {
   readonly jsonrpc: "2.0";

@@ -5,7 +5,7 @@
 import { attempt, onAbort } from "../core/async.ts";
 import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import type { ErrorBody } from "../jsonrpc/message.ts";
+import { isErrorBody } from "../jsonrpc/message.ts";
 import { askCaller, unansweredResult } from "../protocol/client-results.ts";
 import { McpError, toMcpError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
@@ -117,7 +117,7 @@ export class CallerTask extends TaskWatch {
 
 export function taskOutcome({ status, statusMessage, result, error }: Json): Result {
   if (status === "completed" && isObject(result)) return result;
-  if (status === "failed" && isObject(error)) throw McpError.fromBody(error as unknown as ErrorBody);
+  if (status === "failed" && isErrorBody(error)) throw McpError.fromBody(error);
   const text = typeof statusMessage === "string" ? statusMessage : `The task is ${String(status)}`;
   throw McpError.of("internal_error", text);
 }

@@ -6,7 +6,7 @@
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import { type Authenticator, AuthError, type Credentials, type Identity } from "../../core/authentication.ts";
 import { checkOptions, OptionError, type OptionNames, optionNames } from "../../core/options.ts";
-import { defined, isObject } from "../../core/values.ts";
+import { defined, isObject, systemErrorCode } from "../../core/values.ts";
 import { isLoopback } from "../../core/hosts.ts";
 import type { InvalidToken, JwtRules, JwtVerifier } from "./jwt.ts";
 import { isScope, scopesProblem } from "../../protocol/scopes.ts";
@@ -220,10 +220,10 @@ function metadataUrl(resource: string): URL | undefined {
 /** Whether a service could not be reached. Such an error says nothing about the token. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const { code } = error as NodeJS.ErrnoException;
+  const code = systemErrorCode(error);
   if (error.name === "AbortError" || error.name === "TimeoutError") return true;
   // A failed fetch has no code, only this message. System errors have codes such as ECONNREFUSED.
-  return error.message === "fetch failed" || (typeof code === "string" && /^E[A-Z]+$/.test(code));
+  return error.message === "fetch failed" || /^E[A-Z]+$/.test(code ?? "");
 }
 
 /** Checks the result of `verify`, since an untyped program may return anything. */
@@ -383,9 +383,10 @@ function checkScopes(name: string, scopes: unknown): void {
   if (problem !== undefined) throw invalid(name, problem);
 }
 
-function readStrings(name: string, given: string | readonly string[]): readonly string[] {
-  const list: readonly unknown[] = Array.isArray(given) ? [...(given as readonly unknown[])] : [given];
-  if (list.length > 0 && list.every((text) => typeof text === "string" && /^\S+$/.test(text))) return list as string[];
+function readStrings(name: string, value: unknown): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(value) ? value.slice() : [value];
+  const isText = (item: unknown): item is string => typeof item === "string" && /^\S+$/.test(item);
+  if (list.length > 0 && list.every(isText)) return list;
   throw invalid(name, "must be a string or an array of strings, none of them empty or with spaces");
 }
 

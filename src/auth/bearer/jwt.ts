@@ -4,7 +4,7 @@
 
 import * as jose from "jose";
 import type { Identity } from "../../core/authentication.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import { errorMessage, fieldsOf, isObject } from "../../core/values.ts";
 import { metadataUrls, OAuthFetch, type OAuthFetchOptions } from "../oauth/oauth-fetch.ts";
 
 /** How JWTs are verified. */
@@ -92,7 +92,7 @@ async function verifyWith(
 
 /** The fault that the error reports. Rethrows an error that is not about the token. */
 function faultOf(error: unknown): string {
-  const { code, claim } = Object(error) as { code?: unknown; claim?: unknown };
+  const { code, claim } = fieldsOf(error);
   const claimFault = code === "ERR_JWT_CLAIM_VALIDATION_FAILED" ? CLAIM_FAULTS.get(claim) : undefined;
   const fault = claimFault ?? FAULTS.get(code);
   if (fault === undefined) throw error;

@@ -6,7 +6,7 @@
 
 import * as oauth from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
-import { defined } from "../../core/values.ts";
+import { defined, fieldsOf } from "../../core/values.ts";
 import { type ChallengeParams, reasonOf, redact, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
 import { type DocumentSearch, metadataUrls, type OAuthFetch } from "./oauth-fetch.ts";
@@ -86,8 +86,7 @@ async function resourceMetadata(discovery: Discovery): Promise<DocumentSearch<oa
 }
 
 async function readResourceMetadata(mcpServer: URL, response: Response): Promise<oauth.ResourceServer> {
-  const document = (await response.clone().json()) as { resource?: unknown } | null;
-  const resource = document?.resource;
+  const { resource } = fieldsOf(await response.clone().json());
   if (typeof resource !== "string") throw new TypeError("it names no resource");
   if (!coversUrl(resource, mcpServer)) {
     const name = resourceName(mcpServer);
@@ -163,7 +162,7 @@ async function readServer(issuer: URL, response: Response): Promise<oauth.Author
     checkLists(server.scopes_supported, server.token_endpoint_auth_methods_supported, server.grant_types_supported);
     return server;
   } catch (error) {
-    const { issuer: other } = ((await document.json().catch(() => undefined)) ?? {}) as { issuer?: unknown };
+    const { issuer: other } = fieldsOf(await document.json().catch(() => undefined));
     const isOther = typeof other === "string" && URL.canParse(other) && new URL(other).href !== issuer.href;
     if (!isOther) throw error;
     const found = `its metadata is that of another issuer (${redact(new URL(other).href)})`;

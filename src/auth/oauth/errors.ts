@@ -4,7 +4,7 @@
 
 import { ConnectionError, type Hint } from "../../core/errors.ts";
 import { hiderOf, redactConnectionError } from "../../core/secrets.ts";
-import { defined, errorMessage } from "../../core/values.ts";
+import { defined, errorMessage, fieldsOf, systemErrorCode } from "../../core/values.ts";
 
 export function unauthorized(message: string, hint?: Hint): ConnectionError {
   // The MCP server refused the request, so it has not run.
@@ -21,7 +21,7 @@ export type Secrets = readonly (string | undefined)[];
  */
 export function authFailure(doing: string, error: unknown, secrets: Secrets = [], hint?: Hint): ConnectionError {
   if (error instanceof ConnectionError && (error.kind === "unauthorized" || error.kind === "cancelled")) return error;
-  const { name } = (error ?? {}) as { name?: unknown };
+  const { name } = fieldsOf(error);
   if (name === "AbortError") return new ConnectionError("cancelled", `Cancelled: ${doing}`, { mayHaveRun: false });
   if (name === "TimeoutError") return unauthorized(`Timed out: ${doing}`);
   return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`, hint);
@@ -44,7 +44,7 @@ export async function attempting<T>(
 /** The message of an error of oauth4webapi or `fetch`, without the other data of the error. */
 export function reasonOf(error: unknown, secrets: Secrets = []): string {
   if (error instanceof ConnectionError) return error.message;
-  const { code, status, cause, error_description: description } = (error ?? {}) as Record<string, unknown>;
+  const { code, status, cause, error_description: description } = fieldsOf(error);
   const oauthCode = errorCode(error);
   if (oauthCode !== undefined) {
     const more = typeof description === "string" && description !== "" ? ` (${redact(description, secrets)})` : "";
@@ -55,12 +55,12 @@ export function reasonOf(error: unknown, secrets: Secrets = []): string {
   if (!(error instanceof TypeError && cause instanceof Error)) return redact(errorMessage(error), secrets);
   // `fetch` describes a failed connection in the cause. Other causes may contain secrets. If a host has several
   // addresses and all fail, the cause is an AggregateError with a code and an empty message.
-  return redact(`${error.message}: ${cause.message || (cause as NodeJS.ErrnoException).code}`);
+  return redact(`${error.message}: ${cause.message || systemErrorCode(cause)}`);
 }
 
 /** The OAuth error code that the server sent in its response or redirect. */
 export function errorCode(error: unknown): string | undefined {
-  const { error: code } = (error ?? {}) as { error?: unknown };
+  const { error: code } = fieldsOf(error);
   return typeof code === "string" ? code : undefined;
 }
 

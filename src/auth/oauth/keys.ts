@@ -39,13 +39,13 @@ export class DPoPKey {
   static async create(stored?: string): Promise<DPoPKey> {
     const newKeys = (): Promise<oauth.CryptoKeyPair> => crypto.subtle.generateKey(DPOP_CURVE, true, ["sign", "verify"]);
     const keys = stored === undefined ? await newKeys() : await restoreKeys(stored);
-    const { kty = "", crv = "", x = "", y = "" } = (await crypto.subtle.exportKey("jwk", keys.publicKey)) as JWK;
+    const { kty = "", crv = "", x = "", y = "" } = await crypto.subtle.exportKey("jwk", keys.publicKey);
     return new DPoPKey(keys, { kty, crv, x, y });
   }
 
   /** The private key, to be stored with the tokens that are bound to it. It is as secret as they are. */
   async export(): Promise<string> {
-    const { d } = (await crypto.subtle.exportKey("jwk", this.#keys.privateKey)) as JWK;
+    const { d } = await crypto.subtle.exportKey("jwk", this.#keys.privateKey);
     return JSON.stringify({ ...this.#public, d });
   }
 
@@ -77,10 +77,10 @@ export class DPoPKey {
 
 async function restoreKeys(stored: string): Promise<oauth.CryptoKeyPair> {
   try {
-    const { kty, crv, x, y, d } = JSON.parse(stored) as Record<string, string>;
+    const { kty = "", crv = "", x = "", y = "", d = "" } = JSON.parse(stored) as Record<string, string>;
     const [privateKey, publicKey] = await Promise.all([
-      crypto.subtle.importKey("jwk", { kty, crv, x, y, d } as JWK, DPOP_CURVE, true, ["sign"]),
-      crypto.subtle.importKey("jwk", { kty, crv, x, y } as JWK, DPOP_CURVE, true, ["verify"]),
+      crypto.subtle.importKey("jwk", { kty, crv, x, y, d }, DPOP_CURVE, true, ["sign"]),
+      crypto.subtle.importKey("jwk", { kty, crv, x, y }, DPOP_CURVE, true, ["verify"]),
     ]);
     return { privateKey, publicKey };
   } catch {

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { unref, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
-import { errorMessage } from "../../core/values.ts";
+import { errorMessage, systemErrorCode } from "../../core/values.ts";
 import { checkBrowserUrl, openBrowser } from "./browser.ts";
 import type { Redirect } from "./types.ts";
 
@@ -115,7 +115,7 @@ export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirec
     // A browser may use IPv6 for localhost. So listen on ::1 too, and fail if another program listens there, since that
     // program would get the code. On a machine without IPv6, the first server is enough.
     const other = await bind("::1", port).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") return undefined;
+      if (systemErrorCode(error) !== "EADDRINUSE") return undefined;
       server.close();
       throw error;
     });

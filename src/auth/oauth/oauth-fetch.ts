@@ -165,7 +165,8 @@ async function readText(url: URL, { status, body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   // Leaving the loop early cancels the stream.
-  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+  const stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array> = body ?? [];
+  for await (const chunk of stream) {
     length += chunk.byteLength;
     if (length > MAX_RESPONSE_BYTES) {
       throw unauthorized(`${url.origin} answers with more than ${MAX_RESPONSE_BYTES} bytes`);

@@ -93,7 +93,7 @@ export class StoredTokens {
 
   async lastUsed(): Promise<LastUsed | undefined> {
     const value = parse(await this.#read(this.#lastUsedKey()));
-    return hasStrings(value, BINDING) ? (value as unknown as LastUsed) : undefined;
+    return hasStrings(value, BINDING) ? value : undefined;
   }
 
   async get(key: StorageKey): Promise<Tokens | undefined> {
@@ -188,9 +188,7 @@ export async function storedServers(store: ListableStore): Promise<readonly Stor
   });
   const read = async ({ key, owner, client, url }: (typeof servers)[number]): Promise<StoredServer> => {
     const last = parse(await store.get(key));
-    const end = hasStrings(last, BINDING)
-      ? `${owner} ${String(last["issuer"])} ${String(last["resource"])}`
-      : undefined;
+    const end = hasStrings(last, BINDING) ? `${owner} ${last.issuer} ${last.resource}` : undefined;
     const keys = all.filter((one) => one === key || one === `tokens ${end}` || one === `client ${end}`);
     const tokens = end === undefined ? undefined : readTokens(await store.get(`tokens ${end}`));
     return { url, keys, ...defined({ tokens, client: client === "" ? undefined : decodeURIComponent(client) }) };
@@ -217,7 +215,7 @@ function isRegisteredClient(value: unknown): value is RegisteredClient {
   return hasStrings(value, ["client_id", "token_endpoint_auth_method"], "redirect_uris");
 }
 
-const BINDING = ["issuer", "resource", "client"];
+const BINDING = ["issuer", "resource", "client"] as const;
 
 function parse(text: string | undefined): unknown {
   try {
@@ -228,15 +226,15 @@ function parse(text: string | undefined): unknown {
 }
 
 /** Whether the value is an object with these strings, and with an array of strings under the name `list`. */
-function hasStrings(
+function hasStrings<Name extends string, List extends string = never>(
   value: unknown,
-  names: readonly string[],
-  list?: string,
-): value is Readonly<Record<string, unknown>> {
-  if (!isObject(value)) return false;
+  names: readonly Name[],
+  list?: List,
+): value is Readonly<Record<string, unknown> & Record<Name, string> & Record<List, readonly string[]>> {
+  const isString = (item: unknown): boolean => typeof item === "string";
+  if (!isObject(value) || !names.every((name) => isString(value[name]))) return false;
   const items: unknown = list === undefined ? [] : value[list];
-  const strings = [...names.map((name) => value[name]), ...(Array.isArray(items) ? (items as unknown[]) : [undefined])];
-  return strings.every((one) => typeof one === "string");
+  return Array.isArray(items) && items.every(isString);
 }
 
 /** A token is renewed at most this long before it expires. */

@@ -4,7 +4,7 @@
 
 import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../core/hosts.ts";
-import { defined } from "../../core/values.ts";
+import { defined, fieldsOf } from "../../core/values.ts";
 import { attempting, authFailure, errorCode, redact, type Secrets, unauthorized } from "./errors.ts";
 import type { OAuthFetch } from "./oauth-fetch.ts";
 import type { ClientIdentity, Grant, GrantContext, IdentityProvider, OAuthClient, Redirect } from "./types.ts";
@@ -143,7 +143,8 @@ const UNRELATED_ERRORS: ReadonlySet<string> = new Set([
 export function isFinalRefusal(error: unknown): boolean {
   const code = errorCode(error);
   if (code === undefined || UNRELATED_ERRORS.has(code)) return false;
-  return [400, 401, 403].includes((error as { status?: number }).status ?? 0);
+  const { status } = fieldsOf(error);
+  return status === 400 || status === 401 || status === 403;
 }
 
 /**

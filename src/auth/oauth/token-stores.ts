@@ -103,7 +103,8 @@ function parseEntries(text: string): Map<string, string> | undefined {
     const parsed: unknown = JSON.parse(text);
     if (!isObject(parsed)) return undefined;
     const entries = Object.entries(parsed);
-    return entries.every(([, value]) => typeof value === "string") ? new Map(entries as [string, string][]) : undefined;
+    const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === "string";
+    return entries.every(isText) ? new Map(entries) : undefined;
   } catch {
     return undefined;
   }

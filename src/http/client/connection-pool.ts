@@ -180,8 +180,7 @@ export class ConnectionPool {
   /** Overrides two methods of the agent, which Node's documentation allows. */
   #limitIdleTime(agent: Agent): Agent {
     const reuse = agent.reuseSocket.bind(agent);
-    agent.keepSocketAlive = (duplex): boolean => {
-      const socket = duplex as Socket;
+    agent.keepSocketAlive = (socket: Socket): boolean => {
       const ms = Math.min(this.#announced.get(socket) ?? IDLE_MS, MAX_IDLE_MS);
       if (this.#isClosed || ms <= 0) return false;
       const expiry = performance.now() + ms;
@@ -192,9 +191,9 @@ export class ConnectionPool {
       socket.setTimeout(ms);
       return true;
     };
-    agent.reuseSocket = (duplex, request): void => {
-      (duplex as Socket).setTimeout(0);
-      reuse(duplex, request);
+    agent.reuseSocket = (socket: Socket, request): void => {
+      socket.setTimeout(0);
+      reuse(socket, request);
     };
     return agent;
   }

@@ -6,9 +6,9 @@ import { type Cancellation, signalOf } from "../../core/cancel.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { hiderOf, withWords } from "../../core/secrets.ts";
-import { defined, errorMessage, isObject, type Optional } from "../../core/values.ts";
+import { asError, defined, errorMessage, fieldsOf, type Optional } from "../../core/values.ts";
 import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
-import { type ErrorBody, type Id, type Message, plainId } from "../../jsonrpc/message.ts";
+import { type ErrorBody, type Id, isErrorBody, type Message, plainId } from "../../jsonrpc/message.ts";
 import type { SendOptions } from "../../transport/transport.ts";
 import { followRedirect, isRedirect } from "./redirects.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
@@ -56,9 +56,9 @@ export class HttpConnection {
     this.#target = target;
     this.url = target.url;
     this.limits = { ...DEFAULT_LIMITS, ...defined(target.limits ?? {}) };
-    const given = Object.entries(target.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
+    const entries = Object.entries(target.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value] as const);
     // Some servers and proxies reject requests without a user agent.
-    this.#headers = { "user-agent": "catenary", ...(Object.fromEntries(given) as Record<string, string>) };
+    this.#headers = { "user-agent": "catenary", ...Object.fromEntries(entries) };
   }
 
   /** The body of a POST. Throws a ConnectionError if the message cannot be sent. */
@@ -112,7 +112,7 @@ export class HttpConnection {
         attempt < MAX_ATTEMPTS &&
         call.skipSignIn !== true &&
         (await whileWaiting(waiter, auth.refused(challenge)).catch((error: unknown) => {
-          refusal = error as Error;
+          refusal = asError(error);
           return false;
         }));
       if (!shouldRetry) return readDenial(url, safe(), call.id, true, refusal);
@@ -218,27 +218,31 @@ async function readDenial(
   hasAuthorizer: boolean,
   refusal: Error | undefined,
 ): Promise<HttpResponse> {
-  const isAboutRights = refusal instanceof ConnectionError && refusal.kind === "unauthorized";
-  if (refusal !== undefined && !(isAboutRights && response.status === 403)) {
+  const { status } = response;
+  if (refusal !== undefined && !(isAboutRights(refusal) && status === 403)) {
     response.discard();
     throw refusal;
   }
   const text = await readQuotable(response);
-  const answer = response.status === 403 && id !== undefined ? parseAnswer(text, id) : undefined;
-  if (answer === undefined) throw refusal ?? accessError(url, response.status, text, hasAuthorizer);
+  const answer = status === 403 && id !== undefined ? parseAnswer(text, id) : undefined;
+  if (answer === undefined) throw refusal ?? accessError(url, status, text, hasAuthorizer);
   // Without a status, the authorizer has tried to get more rights, and says why that failed.
-  const { message: reason = "", status } = (refusal ?? {}) as Partial<ConnectionError>;
-  const said = `${answer.error.message}${refusal === undefined || status !== undefined ? "" : `; ${reason}`}`;
+  const reason = refusal === undefined || refusal.status !== undefined ? "" : `; ${refusal.message}`;
+  const said = `${answer.error.message}${reason}`;
   const body = JSON.stringify({ ...answer, error: { ...answer.error, message: said } });
   return { ...response, text: () => Promise.resolve(body) };
+}
+
+function isAboutRights(refusal: Error): refusal is ConnectionError {
+  return refusal instanceof ConnectionError && refusal.kind === "unauthorized";
 }
 
 /** The JSON-RPC error for the request with this id, if the text is one. */
 function parseAnswer(text: string, id: Id): { readonly error: ErrorBody } | undefined {
   try {
-    const value: unknown = JSON.parse(text);
-    if (!isObject(value) || value["id"] !== plainId(id) || !isObject(value["error"])) return undefined;
-    return typeof value["error"]["message"] === "string" ? (value as unknown as { error: ErrorBody }) : undefined;
+    const answer = fieldsOf(JSON.parse(text));
+    const { id: answered, error } = answer;
+    return answered === plainId(id) && isErrorBody(error) ? { ...answer, error } : undefined;
   } catch {
     return undefined;
   }

@@ -5,13 +5,15 @@ import { onAbort, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import {
-  plainId,
+  type Id,
+  isBatch,
+  isId,
   isNotification,
   isRequest,
   isResponse,
-  type Id,
   type Message,
   type NotificationMessage,
+  plainId,
   type RequestMessage,
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
@@ -70,11 +72,10 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
   async send(message: Message | readonly Message[], options: SendOptions = {}): Promise<void> {
     if (this.closed.signal.aborted)
       throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
-    if (Array.isArray(message)) throw new ConnectionError("protocol", "Batches cannot be sent");
-    const one = message as Message;
-    if (isRequest(one)) await this.call(one, options);
-    else if (!isNotification(one)) await this.#respond(one);
-    else await (one.method === "notifications/cancelled" ? this.#cancel(one) : this.notify(one));
+    if (isBatch(message)) throw new ConnectionError("protocol", "Batches cannot be sent");
+    if (isRequest(message)) await this.call(message, options);
+    else if (!isNotification(message)) await this.#respond(message);
+    else await (message.method === "notifications/cancelled" ? this.#cancel(message) : this.notify(message));
   }
 
   async close(_budgetMs?: number): Promise<void> {
@@ -155,7 +156,8 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
 
   /** Aborts the call after notifying the server, or at once if the call has not been sent yet. */
   async #cancel(message: NotificationMessage): Promise<void> {
-    const sent = this.findSent(message.params?.["requestId"] as Id | undefined);
+    const id = message.params?.["requestId"];
+    const sent = isId(id) ? this.findSent(id) : undefined;
     if (sent !== undefined) sent.isAbandoned = true;
     const session = sent === undefined ? this.session : sent.sentIn;
     try {

@@ -128,7 +128,7 @@ const METADATA: readonly Address[] = [
 const GLOBAL = ipaddr.IPv6.parseCIDR("2000::/3");
 
 function kindOf(address: Address): AddressKind {
-  const inner = address.kind() === "ipv6" ? embedded(address as ipaddr.IPv6) : undefined;
+  const inner = address instanceof ipaddr.IPv6 ? embedded(address) : undefined;
   if (inner !== undefined) return kindOf(inner);
   if (METADATA.some((one) => one.kind() === address.kind() && one.toString() === address.toString())) return "metadata";
   const range: string = address.range();
@@ -172,7 +172,7 @@ export type GuardedFetch = (url: string | URL, init?: RequestInit) => Promise<Re
 
 const MAX_BYTES = 1024 * 1024;
 const TOTAL_TIMEOUT_MS = 10_000;
-const METHODS: ReadonlySet<string> = new Set(["GET", "POST", "DELETE"]);
+const METHODS = ["GET", "POST", "DELETE"] as const;
 /** These responses have no body. */
 const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
@@ -203,20 +203,23 @@ function parseUrl(address: string | URL): URL {
 }
 
 function toRequest(url: URL, init: RequestInit): ClientHttpRequest {
-  const method = (init.method ?? "GET").toUpperCase();
-  if (!METHODS.has(method)) throw unsendable(`The method ${method} is not supported for ${hostOf(url)}`);
+  const wanted = (init.method ?? "GET").toUpperCase();
+  const method = METHODS.find((known) => known === wanted);
+  if (method === undefined) throw unsendable(`The method ${wanted} is not supported for ${hostOf(url)}`);
   const given = init.headers ?? {};
   const headers: Record<string, string> = {};
   // `Headers` is not used, because its errors quote the value of a header; those of node:http only name the header.
   const entries = Symbol.iterator in given ? given : Object.entries(given);
-  for (const [name, value] of entries as Iterable<[string, string]>) headers[name.toLowerCase()] = value;
-  const about = { method: method as ClientHttpRequest["method"], url, headers };
+  for (const [name, value] of entries) {
+    headers[name.toLowerCase()] = typeof value === "string" ? value : value.join(", ");
+  }
+  const request = { method, url, headers };
   const { body } = init;
-  if (body === undefined || body === null) return about;
+  if (body === undefined || body === null) return request;
   const isForm = body instanceof URLSearchParams;
   if (!isForm && typeof body !== "string") throw unsendable(`Only strings and forms can be sent to ${hostOf(url)}`);
   headers["content-type"] ??= `${isForm ? "application/x-www-form-urlencoded" : "text/plain"};charset=UTF-8`;
-  return { ...about, body: body.toString() };
+  return { ...request, body: body.toString() };
 }
 
 function unsendable(message: string): ConnectionError {

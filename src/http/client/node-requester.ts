@@ -7,6 +7,7 @@ import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, RequestOption
 import type { LookupFunction, Socket } from "node:net";
 import { type Cancellation, CancelToken, onCancellation } from "../../core/cancel.ts";
 import type { ConnectionError } from "../../core/errors.ts";
+import { systemErrorCode } from "../../core/values.ts";
 import { type Address, ConnectionPool } from "./connection-pool.ts";
 import { NodeHttpResponse } from "./node-response.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
@@ -132,7 +133,7 @@ function send(
     const onError = (error: Error): void => {
       if (isSettled) return;
       // An error of the parser has a code that begins so: the response is not valid HTTP.
-      const isInvalid = String((error as { code?: unknown }).code).startsWith("HPE_");
+      const isInvalid = systemErrorCode(error)?.startsWith("HPE_") === true;
       if (!isFirst || !mayRepeat(sent) || !request.reusedSocket || isInvalid) {
         fail(isConnected ? noResponse(url, error) : (route.proxyFailed?.(error) ?? connectFailed(url, error)));
         return;

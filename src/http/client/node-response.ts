@@ -225,10 +225,10 @@ let closedPort: InstanceType<typeof MessagePort> | undefined;
 /** Frees a buffer by transferring it: that detaches the buffer, and a closed port drops what it is sent. */
 function free({ buffer, byteLength }: Uint8Array): void {
   // A chunk that shares its buffer with others must not be detached.
-  if (byteLength < MIN_CHUNK_BYTES || byteLength !== buffer.byteLength) return;
+  if (byteLength < MIN_CHUNK_BYTES || byteLength !== buffer.byteLength || !(buffer instanceof ArrayBuffer)) return;
   if (closedPort === undefined) {
     closedPort = new MessageChannel().port1;
     closedPort.close();
   }
-  closedPort.postMessage(undefined, [buffer as ArrayBuffer]);
+  closedPort.postMessage(undefined, [buffer]);
 }

@@ -9,6 +9,7 @@ import { isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { ConnectionError } from "../../core/errors.ts";
 import { meansLoopback, withoutBrackets } from "../../core/hosts.ts";
+import { asError, systemErrorCode } from "../../core/values.ts";
 import { hostOf } from "./requester-errors.ts";
 
 export interface Proxy {
@@ -91,7 +92,7 @@ export function tunnelAgent(options: AgentOptions, proxy: Proxy, timeoutMs: numb
     const done = callback as (error: Error | null, socket?: Socket) => void;
     openTunnel(proxy, target, timeoutMs).then(
       (socket) => done(null, connectTls({ ...target, socket })),
-      (error: unknown) => done(error as Error),
+      (error: unknown) => done(asError(error)),
     );
     return undefined;
   };
@@ -142,7 +143,7 @@ export function refusedByProxy(proxy: Proxy, authority: string, status: number):
 /** The proxy cannot be reached. */
 export function proxyFailed(proxy: Proxy, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
-  const { code = "no connection" } = error as NodeJS.ErrnoException;
+  const code = systemErrorCode(error) ?? "no connection";
   return refused(`${name(proxy)} cannot be reached (${code}); check ${proxy.variable}`, error);
 }
 

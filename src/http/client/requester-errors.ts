@@ -3,7 +3,7 @@
 
 import type { Cancellation } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/values.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
 
 /** Host and port of a URL. */
 export function hostOf(url: URL): string {
@@ -17,10 +17,10 @@ interface SystemError {
 
 /** Finds the first error with a code among the given one and its causes. The code is empty if there is none. */
 function systemErrorIn(error: unknown): SystemError {
-  for (let one = error, depth = 0; typeof one === "object" && one !== null && depth < 5; depth += 1) {
-    const { code, cause, errors } = one as { code?: unknown; cause?: unknown; errors?: unknown };
-    if (typeof code === "string") return one as SystemError;
-    one = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
+  for (let inner = error, depth = 0; isObject(inner) && depth < 5; depth += 1) {
+    const { code, syscall, cause, errors } = inner;
+    if (typeof code === "string") return { code, syscall };
+    inner = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   }
   return { code: "" };
 }

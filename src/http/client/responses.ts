@@ -3,10 +3,10 @@
 
 import { Buffer } from "node:buffer";
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject } from "../../core/values.ts";
+import { fieldsOf } from "../../core/values.ts";
 import { decode, tooLong, type Decoded, type Limits } from "../../jsonrpc/codec.ts";
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
-import { type ErrorBody, type Id, isRequest, type Message, plainId } from "../../jsonrpc/message.ts";
+import { type ErrorBody, type Id, isErrorBody, isRequest, type Message, plainId } from "../../jsonrpc/message.ts";
 import { decodeUtf8 } from "./growable-buffer.ts";
 import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
@@ -165,10 +165,8 @@ export function answerableId(message: Message): Id | undefined {
 /** The id is not checked, since it is null or missing if the server could not read the request. */
 function parseErrorBody(text: string): ErrorBody | undefined {
   try {
-    const value: unknown = JSON.parse(text);
-    const error: unknown = isObject(value) ? value["error"] : undefined;
-    if (!isObject(error) || !Number.isInteger(error["code"]) || typeof error["message"] !== "string") return undefined;
-    return error as unknown as ErrorBody;
+    const { error } = fieldsOf(JSON.parse(text));
+    return isErrorBody(error) ? error : undefined;
   } catch {
     return undefined;
   }

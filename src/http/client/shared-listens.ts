@@ -87,7 +87,7 @@ class CallerListens {
   }
 
   #leave(member: Member): void {
-    const { reason } = member.context.signal as { readonly reason: unknown };
+    const reason: unknown = member.context.signal.reason;
     member.outcome.reject(new ConnectionError("cancelled", `Cancelled: ${errorMessage(reason)}`, { cause: reason }));
     for (const listen of this.#listens) {
       if (listen.members.delete(member) && listen.members.size === 0) this.#close(listen, reason);

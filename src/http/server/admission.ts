@@ -6,7 +6,7 @@ import type { FairLimit } from "../../core/fair-limit.ts";
 import type { CallerIdentity } from "../../core/handler.ts";
 import { callListener, printProblem } from "../../core/listeners.ts";
 import { withoutCredentials } from "../../core/secret-headers.ts";
-import { errorMessage } from "../../core/values.ts";
+import { errorMessage, isStrings } from "../../core/values.ts";
 import { type CallPlaces, CallRefused } from "../../dialogue/calls/call-places.ts";
 import { isRequest } from "../../jsonrpc/message.ts";
 import type { CompatRules } from "../../protocol/compat-documents.ts";
@@ -87,7 +87,7 @@ export async function authenticate(
 export function checkIdentity(identity: Partial<Identity> | undefined | null): Identity | undefined {
   const { principal, scopes } = identity ?? {};
   if (typeof principal !== "string" || principal === "") return undefined;
-  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
+  if (scopes !== undefined && !isStrings(scopes)) {
     throw new TypeError("the scopes of an identity must be an array of strings");
   }
   return identity as Identity;
@@ -103,7 +103,7 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
 export function callerFrom({ request, identity }: HttpReply, defaultEnv: unknown): CallerIdentity {
   const { headers, host } = request;
   const caller: { -readonly [Name in keyof CallerIdentity]: CallerIdentity[Name] } = {
-    headers: withoutCredentials(headers) as Readonly<Record<string, string>>,
+    headers: withoutCredentials(headers),
   };
   const env = host?.env ?? defaultEnv;
   if (env !== undefined) caller.env = env;

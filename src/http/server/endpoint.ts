@@ -201,9 +201,8 @@ export class McpEndpoint implements MessageReceiver {
 
   #handshake(message: RequestMessage, ids: SessionIds, reply: HttpReply, caller: CallerIdentity): void {
     const { protocolVersion, capabilities, clientInfo } = message.params ?? {};
-    const revision = this.#sessionNames.has(protocolVersion as string)
-      ? protocolVersion
-      : [...this.#sessionNames].at(-1);
+    const isKnown = typeof protocolVersion === "string" && this.#sessionNames.has(protocolVersion);
+    const revision = isKnown ? protocolVersion : [...this.#sessionNames].at(-1);
     const id = ids.create({ protocolVersion: revision, capabilities, clientInfo }, caller.principal);
     const session = this.#addSession(id, caller.principal, false);
     const endIfFailed = (): void => {

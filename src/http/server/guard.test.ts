@@ -2,7 +2,9 @@
 
 import { describe, expect, it } from "vitest";
 import { createGuard, type GuardOptions } from "./guard.ts";
-import type { RequestHeaders, HttpRequest } from "./http-request.ts";
+import type { HttpRequest } from "./http-request.ts";
+
+type RequestHeaders = Readonly<Record<string, string | undefined>>;
 
 function request(headers: RequestHeaders, rest: Partial<HttpRequest> = {}): HttpRequest {
   return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as HttpRequest;

@@ -56,23 +56,23 @@ export function createGuard(options: GuardOptions = {}): Guard {
         );
       }
       const { headers } = request;
-      const host = headers["host"];
-      if (host === undefined || !acceptedHosts.has(host)) {
+      const host = headers["host"] ?? "";
+      if (!acceptedHosts.has(host)) {
         const error = checkHost(host, rules);
         if (error !== undefined) return error;
-        remember(acceptedHosts, host as string);
+        remember(acceptedHosts, host);
       }
       const origin = headers["origin"];
       if (origin === undefined) {
         const site = headers["sec-fetch-site"];
         if (site === undefined || site === "none") return undefined;
-        if (site !== "cross-site" && !(rules.isOpen && !isAddress(host as string))) return undefined;
+        if (site !== "cross-site" && !(rules.isOpen && !isAddress(host))) return undefined;
         return new HttpError(
           403,
           `A browser request without an Origin (Sec-Fetch-Site: ${shorten(site)}) is not allowed.`,
         );
       }
-      return allowsOrigin(origin, host as string) ? undefined : originError(origin);
+      return allowsOrigin(origin, host) ? undefined : originError(origin);
     },
 
     cors(request) {
@@ -113,8 +113,8 @@ function preflight(requested: string | undefined): Record<string, string> {
   };
 }
 
-function checkHost(host: string | undefined, rules: HostRules): HttpError | undefined {
-  if (host === undefined || host === "") return new HttpError(400, "The Host header is missing.");
+function checkHost(host: string, rules: HostRules): HttpError | undefined {
+  if (host === "") return new HttpError(400, "The Host header is missing.");
   if (parseHost(host) === undefined) return new HttpError(400, "The Host header is not a valid host.");
   if (rules.allows(host)) return undefined;
   return new HttpError(403, `Host "${shorten(host)}" is not allowed. To allow it, add it to ${ALLOWED_HOSTS}.`);

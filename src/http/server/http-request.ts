@@ -6,7 +6,7 @@ import type { ByteHolder } from "../../core/byte-budget.ts";
 import { tooLongText } from "../../jsonrpc/codec.ts";
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
-export type RequestHeaders = Readonly<Record<string, string | undefined>>;
+export type RequestHeaders = Readonly<Record<string, string>>;
 
 export interface HttpRequest {
   readonly method: string;

@@ -5,6 +5,7 @@ import { createServer, STATUS_CODES } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { ConnectionError } from "../../core/errors.ts";
 import { isLoopback, urlHost, withoutBrackets } from "../../core/hosts.ts";
 import { NodeHttpRequest } from "./node-request.ts";
@@ -39,7 +40,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const LINGER_MS = 2_000;
 
 /** Each open connection with its latest response. */
-type Connections = Map<Socket, ServerResponse | undefined>;
+type Connections = Map<Duplex, ServerResponse | undefined>;
 
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { host, port, limits, onRequest } = options;
@@ -62,7 +63,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   server.maxHeadersCount = 0;
   const take = (request: IncomingMessage, response: ServerResponse, awaitsContinue = false): void => {
     connections.set(request.socket, response);
-    if (isClosing) closeAfter(response, request.socket);
+    if (isClosing) closeAfter(response);
     onRequest(new NodeHttpRequest(request, response, awaitsContinue));
   };
   server.on("request", take);
@@ -72,7 +73,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     socket.once("close", () => connections.delete(socket));
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    answerMalformed(error, socket as Socket, connections.get(socket as Socket));
+    answerMalformed(error, socket, connections.get(socket));
   });
   const address = await bind(server, host, port);
   // An error while accepting a connection must not end the existing ones.
@@ -134,7 +135,7 @@ function displayHost(host: string, address: string): string {
 }
 
 /** Answers data that is not a valid HTTP request, unless the client could mistake the answer for another response. */
-function answerMalformed(error: NodeJS.ErrnoException, socket: Socket, latest: ServerResponse | undefined): void {
+function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, latest: ServerResponse | undefined): void {
   const isBusy = latest !== undefined && !latest.writableFinished;
   if (socket.writableEnded) return;
   // An answer sent before or inside the response to an earlier request would be taken for that response.
@@ -173,7 +174,7 @@ async function shut(server: Server, connections: Connections, graceMs: number): 
   });
   for (const [socket, response] of connections) {
     if (response === undefined || response.writableFinished) socket.destroy();
-    else closeAfter(response, socket);
+    else closeAfter(response);
   }
   const timer = setTimeout(() => {
     for (const socket of connections.keys()) socket.destroy();
@@ -187,7 +188,8 @@ async function shut(server: Server, connections: Connections, graceMs: number): 
 }
 
 /** Closes the connection after this response. */
-function closeAfter(response: ServerResponse, socket: Socket): void {
+function closeAfter(response: ServerResponse): void {
   if (!response.headersSent) response.shouldKeepAlive = false;
+  const { socket } = response.req;
   response.once("close", () => socket.destroySoon());
 }

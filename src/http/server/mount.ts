@@ -79,11 +79,11 @@ export function readHostInfo(owner: string, given: unknown): HostInfo | undefine
 
 /** Throws a TypeError if the option `http` of `serve` is not valid. */
 export function checkServeHttpOptions(http: unknown): void {
-  if (typeof http !== "object" || http === null || Array.isArray(http)) {
+  if (!isObject(http)) {
     throw new TypeError(`serve(): \`http\` must be an object, such as { port: 3000 }; got ${describe(http)}`);
   }
   checkOptions("serve()", http, SERVE_HTTP_OPTIONS, "http.");
-  const { host, port } = http as { host?: unknown; port?: unknown };
+  const { host, port } = http;
   if (host !== undefined) checkHost(host);
   if (port !== undefined) checkPort(port);
 }
@@ -128,7 +128,7 @@ export function createFront(
     );
   }
   const authenticator = auth === undefined || auth === false ? undefined : { auth };
-  const gateway = handler as Handler & { metrics?: () => string | undefined };
+  const gateway: Handler & { metrics?: () => string | undefined } = handler;
   const routing = {
     ...(typeof gateway.metrics === "function" && { metrics: () => gateway.metrics?.() }),
     ...defined(rest),

@@ -28,6 +28,12 @@ import {
 import { isAscii, isUtf8 } from "node:buffer";
 import { SharedTimer } from "./shared-timer.ts";
 
+/** What a framework in front of us may have added. */
+interface ParsedByFramework extends IncomingMessage {
+  readonly originalUrl?: unknown;
+  readonly body?: unknown;
+}
+
 /** If we respond before the body is complete, a body up to this length is drained to reuse the connection. */
 const MAX_DRAINED_BYTES = 64 * 1024;
 
@@ -40,7 +46,7 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   readonly query: string;
   readonly headers: RequestHeaders;
   readonly host: HostInfo | undefined;
-  readonly #request: IncomingMessage;
+  readonly #request: ParsedByFramework;
   readonly #response: ServerResponse;
   /** The host of an absolute request target. */
   readonly #target: string | undefined;
@@ -52,7 +58,7 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   #listeners: ChurningSet<CloseListener> | undefined;
 
   /** `awaitsContinue`: the client sent `Expect: 100-continue` and has not been answered yet. */
-  constructor(request: IncomingMessage, response: ServerResponse, awaitsContinue = false, host?: HostInfo) {
+  constructor(request: ParsedByFramework, response: ServerResponse, awaitsContinue = false, host?: HostInfo) {
     this.host = host;
     this.#request = request;
     this.#response = response;
@@ -64,7 +70,7 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     // With default server options only Set-Cookie is an array, and requests do not have it.
     this.headers = request.headers as RequestHeaders;
     // A framework that strips the mount path keeps the full path in `originalUrl`.
-    const original = (request as { originalUrl?: unknown }).originalUrl;
+    const original = request.originalUrl;
     let target = typeof original === "string" ? original : (request.url ?? "/");
     if (target.charCodeAt(0) !== SLASH) {
       const absolute = ABSOLUTE.exec(target);
@@ -119,7 +125,7 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     const request = this.#request;
     const { headers } = this;
     if (request.readableEnded) {
-      const text = reparse((request as { body?: unknown }).body, limits.messageBytes);
+      const text = reparse(request.body, limits.messageBytes);
       return typeof text === "string" ? receiver.onBody(text) : receiver.onError(text);
     }
     const encoding = headers["content-encoding"];
@@ -316,7 +322,8 @@ class RequestBodyReader implements ByteHolder {
     };
     const onEnd = (): void => {
       const chunks = this.#chunks;
-      const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#length);
+      const [first] = chunks;
+      const whole = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, this.#length);
       chunks.length = 0;
       this.#finish(utf8(whole, limits.messageBytes));
     };

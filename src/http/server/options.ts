@@ -2,6 +2,7 @@
 
 import type { Authenticator } from "../../core/authentication.ts";
 import { checkOptions } from "../../core/options.ts";
+import { defined } from "../../core/values.ts";
 import type { ConnectionOptions } from "../../dialogue/connection.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import { LIMIT_DEFAULTS } from "./defaults.ts";
@@ -57,11 +58,11 @@ const FIXED_LIMITS: FixedLimits = {
 /** Adds the defaults to the given limits. Throws a TypeError for an unknown name, or a value that is not above 0. */
 export function httpLimits(given: HttpLimits = {}, fixed: Partial<FixedLimits> = {}): LimitValues & FixedLimits {
   checkOptions("The HTTP server", given, HTTP_LIMITS, "limits.");
-  const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  for (const [name, value] of set) {
+  const set = defined(given);
+  for (const [name, value] of Object.entries(set)) {
     if (typeof value !== "number" || !(value > 0)) throw new TypeError(`limits.${name} must be a number above 0`);
   }
-  const limits = { ...HTTP_LIMITS, ...(Object.fromEntries(set) as Partial<LimitValues>) };
+  const limits = { ...HTTP_LIMITS, ...set };
   // A message of the greatest length must fit, or its client would be disconnected.
   const heldBytes = Math.max(FIXED_LIMITS.heldBytes, 2 * limits.messageBytes);
   return { ...limits, ...FIXED_LIMITS, heldBytes, ...fixed };

@@ -4,10 +4,11 @@
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
 import { FairLimit } from "../../core/fair-limit.ts";
+import { fieldsOf, isStrings } from "../../core/values.ts";
 import { CallPlaces, shuttingDown } from "../../dialogue/calls/call-places.ts";
 import { LISTEN_DEFAULTS } from "./defaults.ts";
 import type { Guard } from "./guard.ts";
-import { HttpError, type HttpRequest } from "./http-request.ts";
+import { type HostInfo, HttpError, type HttpRequest } from "./http-request.ts";
 import { selectRevisions } from "../../dialogue/connection.ts";
 import {
   challengeHeaders,
@@ -80,7 +81,7 @@ export class HttpRouter {
       ...connection
     } = options;
     // JavaScript code may pass a wrong value, which must not leave the server unprotected.
-    if (auth !== undefined && typeof (auth as Partial<Authenticator> | null)?.authenticate !== "function") {
+    if (auth !== undefined && typeof fieldsOf(auth)["authenticate"] !== "function") {
       throw new TypeError("auth must be an authenticator, for example bearer({ ... }) from catenary/server");
     }
     if (stateless && legacySse) {
@@ -177,16 +178,15 @@ export class HttpRouter {
     }
     const route = known ?? this.#otherRoute(request);
     const error = refusal ?? this.#routingError(request, route);
+    // A route without an action for the method is an error, so what is left without one is a document.
+    const action = route?.[request.method];
     if (error !== undefined) this.#fail(reply, error);
     else if (request.method === "OPTIONS") request.respond(204, { allow: allowedMethods(route), ...cors });
-    else if (route === undefined) {
+    else if (action === undefined) {
       request.respond(200, { "content-type": "application/json", ...cors }, this.#document(request));
-    } else {
-      const action = route[request.method] as Action;
-      if (request.host?.principal !== undefined) this.#runAs(reply, action, request.host as Identity);
-      else if (this.#auth === undefined) this.#run(reply, action);
-      else void this.#authenticate(reply, this.#auth, action);
-    }
+    } else if (isIdentified(request.host)) this.#runAs(reply, action, request.host);
+    else if (this.#auth === undefined) this.#run(reply, action);
+    else void this.#authenticate(reply, this.#auth, action);
   }
 
   /** Whether the process answers, and whether it serves requests. Only a caller that may call gets details. */
@@ -370,6 +370,11 @@ function withEndpoint(handler: Handler, endpoint: string): Handler {
   return (request, context) => handler(request, { ...context, caller: { ...context.caller, endpoint } });
 }
 
+/** Whether the framework has proved who the caller is. */
+function isIdentified(host: HostInfo | undefined): host is HostInfo & Identity {
+  return host?.principal !== undefined;
+}
+
 /** The 403 response for a caller that lacks scopes; undefined for any other error, and if an upstream needs them. */
 function scopeDenial(
   data: unknown,
@@ -377,11 +382,11 @@ function scopeDenial(
   identity: Identity,
   credentials: Credentials,
 ): Denial | undefined {
-  const { requiredScopes: scopes, upstreamName } = (data ?? {}) as Readonly<Record<string, unknown>>;
-  if (!Array.isArray(scopes) || upstreamName !== undefined) return undefined;
+  const { requiredScopes: scopes, upstreamName } = fieldsOf(data);
+  if (!isStrings(scopes) || upstreamName !== undefined) return undefined;
   let error: AuthError | undefined;
   try {
-    error = auth?.insufficientScope?.(scopes as readonly string[], identity, credentials);
+    error = auth?.insufficientScope?.(scopes, identity, credentials);
   } catch {
     // The caller is denied either way.
   }

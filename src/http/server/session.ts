@@ -109,7 +109,7 @@ export class HttpSession implements Transport, ReplyLog {
         if (isOpen) {
           const initialized = { jsonrpc: "2.0", method: "notifications/initialized" } as const;
           this.#receive({ kind: "message", message: initialized, caller }, NO_CARRIER);
-          this.#announceLists(response as ResponseMessage);
+          this.#announceLists(response);
         }
         this.reopening = undefined;
         resolve(isOpen);
@@ -121,8 +121,9 @@ export class HttpSession implements Transport, ReplyLog {
     return this.reopening;
   }
 
-  #announceLists(message: ResponseMessage): void {
-    const { capabilities } = (message as { result: Json }).result;
+  #announceLists(handshake: ResponseMessage | readonly ResponseMessage[]): void {
+    if (!("result" in handshake)) return;
+    const { capabilities } = handshake.result;
     for (const name of LIST_CAPABILITIES) {
       const capability = isObject(capabilities) ? capabilities[name] : undefined;
       if (!isObject(capability) || capability["listChanged"] !== true) continue;

@@ -45,7 +45,7 @@ export class WebHttpRequest implements HttpRequest {
     const url = new URL(request.url);
     this.path = url.pathname;
     this.query = url.search.slice(1);
-    const headers: Record<string, string | undefined> = Object.fromEntries(request.headers);
+    const headers: Record<string, string> = Object.fromEntries(request.headers);
     // HTTP/2 has no Host header. The runtime has built the URL from :authority.
     headers["host"] ??= url.host;
     this.headers = headers;

@@ -57,7 +57,7 @@ function withoutPromises(discovered: Result, isSession: boolean): Result {
   const capabilities = withoutTasks(given);
   if (!isSession) return { ...discovered, capabilities };
   const silent = Object.entries(capabilities).map(([name, capability]): [string, unknown] => {
-    if (!(LIST_CAPABILITIES as readonly string[]).includes(name) || !isObject(capability)) return [name, capability];
+    if (!LIST_CAPABILITIES.some((list) => list === name) || !isObject(capability)) return [name, capability];
     const { listChanged: _changes, subscribe: _updates, ...rest } = capability;
     return [name, rest];
   });
