@@ -2,7 +2,7 @@
 // handler, for use in a chain: it has no cache, and passes requests from the server to the caller's context.
 
 import { ConnectionError } from "../core/errors.ts";
-import { LOG_LEVELS, type Handler, type LogLevel, type Params, type Result } from "../core/handler.ts";
+import { type Handler, levelRank, LOG_LEVELS, type LogLevel, type Params, type Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
 import { checkNotification } from "../tools/content.ts";
@@ -243,7 +243,7 @@ export class Client<Tools extends object = ToolTypes> {
 
   /** Sets the least urgent log level to receive, for later calls that have no `logLevel` of their own. */
   async setLogLevel(level: LogLevel, options?: CallOptions): Promise<void> {
-    if (!LOG_LEVELS.includes(level)) {
+    if (levelRank(level) < 0) {
       throw new TypeError(`Unknown log level ${level}; the levels are ${LOG_LEVELS.join(", ")}`);
     }
     this.#requireCapability("logging/setLevel");

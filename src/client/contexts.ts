@@ -5,10 +5,12 @@ import { abortable } from "../core/async.ts";
 import { CANCEL_TOKEN, type CancelToken, type ContextBeforeSignal } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
-  LOG_LEVELS,
   type AskOptions,
   type Caller,
   type Context,
+  isLogLevel,
+  levelRank,
+  LOG_LEVELS,
   type LogLevel,
   type Meta,
   type Notification,
@@ -183,6 +185,5 @@ export class Contexts {
 
 /** An unknown level counts as the most urgent one. */
 function rank(level: unknown): number {
-  const index = LOG_LEVELS.indexOf(level as LogLevel);
-  return index < 0 ? LOG_LEVELS.length : index;
+  return isLogLevel(level) ? levelRank(level) : LOG_LEVELS.length;
 }

@@ -7,7 +7,7 @@ import { ConnectionError } from "../core/errors.ts";
 import {
   type Context,
   type Handler,
-  LOG_LEVELS,
+  levelRank,
   type Notification,
   type Request,
   type Result,
@@ -71,7 +71,7 @@ function innerContext(call: PendingCall, { params }: Request): Context {
   const onStop = (reason: unknown): void => stop.abort(reason);
   call.onStop = onStop;
   const progressToken = params._meta?.["progressToken"];
-  const minLevel = context.logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(context.logLevel);
+  const minLevel = context.logLevel === undefined ? Infinity : levelRank(context.logLevel);
   const notify = (notification: Notification): void => {
     if (call.isOver) return;
     const { method, params } = notification;
@@ -79,7 +79,7 @@ function innerContext(call: PendingCall, { params }: Request): Context {
       if (progressToken === undefined) return;
       call.touch();
       context.notify({ method, params: { ...params, progressToken } });
-    } else if (method !== "notifications/message" || LOG_LEVELS.indexOf(params?.["level"] as never) >= minLevel) {
+    } else if (method !== "notifications/message" || levelRank(params?.["level"]) >= minLevel) {
       context.notify(notification);
     }
   };

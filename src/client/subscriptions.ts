@@ -8,6 +8,7 @@ import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
+import { asError } from "../core/values.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending-calls.ts";
 import type {
   RequestParams,
@@ -156,7 +157,7 @@ class OpenSubscription implements Subscription {
   follow(answer: Promise<unknown>): void {
     answer.then(
       () => this.#end(),
-      (error: unknown) => this.#end(error as Error),
+      (error: unknown) => this.#end(asError(error)),
     );
   }
 

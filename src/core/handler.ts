@@ -266,3 +266,14 @@ export const LOG_LEVELS: readonly LogLevel[] = [
   "alert",
   "emergency",
 ];
+
+const LEVEL_RANKS: ReadonlyMap<unknown, number> = new Map(LOG_LEVELS.map((level, rank) => [level, rank]));
+
+/** How urgent a level is; -1 if it is none. */
+export function levelRank(level: unknown): number {
+  return LEVEL_RANKS.get(level) ?? -1;
+}
+
+export function isLogLevel(level: unknown): level is LogLevel {
+  return LEVEL_RANKS.has(level);
+}

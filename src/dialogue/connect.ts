@@ -6,8 +6,9 @@
 import { attempt, ignoreRejection, MAX_DELAY_MS, within, withTimeout } from "../core/async.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError, type Hint, THE_SERVER } from "../core/errors.ts";
+import { asError, fieldsOf } from "../core/values.ts";
 import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
-import type { Json, Revision } from "../protocol/revision.ts";
+import type { Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 import { type Tap, tapTransport } from "../transport/tap.ts";
 import type { LateParts, Transport } from "../transport/transport.ts";
@@ -324,7 +325,7 @@ export async function discover<Back extends StatelessBack>(
       return { back, discovered };
     }
   } catch (error) {
-    problem = error as Error;
+    problem = asError(error);
     names = supportedBy(error, revision);
     // An unexpected answer may come from a server of the other style. Without an answer, there is nothing else
     // to try on this connection.
@@ -359,7 +360,7 @@ function isSession(name: string): boolean {
 /** The revisions that an "unsupported revision" error names; undefined for any other error. */
 function supportedBy(error: unknown, revision: Revision): readonly string[] | undefined {
   if (!(error instanceof McpError) || error.code !== codeOf("unsupported_revision", revision)) return undefined;
-  return stringsIn((error.data as Json | undefined)?.["supported"]);
+  return stringsIn(fieldsOf(error.data)["supported"]);
 }
 
 function stringsIn(list: unknown): readonly string[] | undefined {

@@ -2,7 +2,7 @@
 // arguments of a tool are checked by its own schema. Strings that are looked up, parsed or matched have a limit. Also
 // reads the `_meta` that every stateless request has.
 
-import { LOG_LEVELS, type Meta, type Params } from "../core/handler.ts";
+import { isLogLevel, LOG_LEVELS, type Meta, type Params } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { isId } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";
@@ -49,9 +49,7 @@ const CURSOR = string("cursor", MAX_CURSOR_LENGTH, true);
 const ARGUMENTS = object("arguments", true);
 
 const level: Guard = (params) =>
-  LOG_LEVELS.some((known) => known === params["level"])
-    ? undefined
-    : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
+  isLogLevel(params["level"]) ? undefined : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
 
 /** By type of reference: the field that names the prompt or resource template, and its maximum length. */
 const REFERENCE_FIELDS: ReadonlyMap<unknown, readonly [field: string, max: number]> = new Map([

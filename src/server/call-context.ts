@@ -6,6 +6,7 @@ import {
   type AskOptions,
   type Caller,
   type Context,
+  levelRank,
   LOG_LEVELS,
   type LogLevel,
   type Meta,
@@ -222,7 +223,7 @@ export class CallContext implements ToolContext {
   get log(): ToolContext["log"] {
     return (level, data, logger) => {
       const urgency = checkLogLevel(level);
-      if (!this.#declared.logging || this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
+      if (!this.#declared.logging || this.logLevel === undefined || urgency < levelRank(this.logLevel)) return;
       this.#context.notify({
         method: "notifications/message",
         params: logger === undefined ? { level, data } : { level, logger, data },
@@ -263,7 +264,7 @@ export class CallContext implements ToolContext {
 
 /** The position of the level. Throws a TypeError if there is no such level. */
 export function checkLogLevel(level: LogLevel): number {
-  const urgency = LOG_LEVELS.indexOf(level);
+  const urgency = levelRank(level);
   if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; the levels are ${LOG_LEVELS.join(", ")}`);
   return urgency;
 }

@@ -3,7 +3,7 @@
 // finished, or at once if nothing was granted to a stateless caller. The connection adds the subscription id to the
 // notifications.
 
-import { type Context, LOG_LEVELS, type LogLevel, type Notification, type Params } from "../core/handler.ts";
+import { type Context, levelRank, type LogLevel, type Notification, type Params } from "../core/handler.ts";
 import { changedMethod, type ListCapability } from "../protocol/lists.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
@@ -62,11 +62,11 @@ export class Subscriptions {
   }
 
   log(level: LogLevel, params: Params): void {
-    const urgency = LOG_LEVELS.indexOf(level);
+    const urgency = levelRank(level);
     this.#subscribers.notify({ method: "notifications/message", params }, ({ isMain, context }) => {
       // A session filters by its own level, which may change.
       const lowest = context.caller.style === "session" ? "debug" : context.logLevel;
-      return isMain && lowest !== undefined && urgency >= LOG_LEVELS.indexOf(lowest);
+      return isMain && lowest !== undefined && urgency >= levelRank(lowest);
     });
   }
 

@@ -73,7 +73,7 @@ export class PendingInputs {
   }
 
   /** Rejects all open requests, without calling `onChange`. */
-  drop(reason: Error): void {
+  drop(reason: unknown): void {
     const dropped = [...this.#open.values()];
     this.#open.clear();
     for (const { reject, unwatch } of dropped) {

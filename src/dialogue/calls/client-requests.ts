@@ -55,7 +55,7 @@ export class ClientRequests {
     call.onStop = cancel;
     void ignoreRejection(answer);
     const forget = signals.map((signal) =>
-      onAbort(signal, () => call.stop(signal.reason as Error, "The call that sent this request has ended")),
+      onAbort(signal, () => call.stop(signal.reason, "The call that sent this request has ended")),
     );
     try {
       target.carrier.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });

@@ -60,7 +60,7 @@ export class Peer {
   readonly #transport: Transport;
   readonly #closeTimeoutMs: number | undefined;
   /** Abandoned calls whose answer is still awaited. */
-  readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Abandonment>();
+  readonly #abandoned = new Map<unknown, { readonly call: OutgoingCall } & Abandonment>();
 
   /** `closeTimeoutMs`: for a transport that may never close. The others limit the time themselves. */
   constructor(transport: Transport, timeouts?: Partial<Timeouts>, closeTimeoutMs?: number) {
@@ -112,11 +112,11 @@ export class Peer {
       const sent = this.#transport.send(message, new CallSendOptions(this.calls, call, quiet));
       sent.then(undefined, (error: unknown) => {
         this.#abandoned.delete(id);
-        this.calls.get(id)?.fail(error as Error);
+        this.calls.get(id)?.fail(error);
       });
     } catch (error) {
       // A transport may throw instead of rejecting.
-      call.fail(error as Error);
+      call.fail(error);
     }
     return call.answer;
   }
@@ -131,19 +131,19 @@ export class Peer {
 
   /** The call with this id, abandoned calls included. */
   findCall(id: unknown): OutgoingCall | undefined {
-    return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)?.call) : undefined;
+    return this.calls.get(id) ?? this.#abandoned.get(id)?.call;
   }
 
   /** Ends our subscription with this id, as the server asked. A server cannot end other calls in this way. */
   endSubscription(id: unknown): void {
-    const call = this.calls.get(id as number);
+    const call = this.calls.get(id);
     if (call?.method === "subscriptions/listen")
       call.settle({ jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
   }
 
   #receive(inbound: Inbound): void {
     // A transport of the user may pass on a message as it is, or what decodeInbound() returns for one to ignore.
-    if (typeof (inbound as Inbound | undefined)?.kind !== "string") return this.#finish(notInbound(inbound));
+    if (typeof inbound?.kind !== "string") return this.#finish(notInbound(inbound));
     switch (inbound.kind) {
       case "message":
         return this.#take(inbound.message, inbound.about);
@@ -177,7 +177,7 @@ export class Peer {
   #failMalformed({ id, error: { data } }: ErrorMessage): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
-    const call = id === null ? undefined : this.calls.get(plainId(id) as number);
+    const call = id === null ? undefined : this.calls.get(plainId(id));
     call?.fail(new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
@@ -193,7 +193,7 @@ export class Peer {
   /** Answers to abandoned calls are delivered; other late or unknown answers are dropped. */
   #takeLate(message: ResponseMessage): void {
     const id = plainId(message.id);
-    const late = this.#abandoned.get(id as number);
+    const late = this.#abandoned.get(id);
     if (late === undefined) return;
     this.#abandoned.delete(late.call.id);
     if ("result" in message) late.onLateAnswer(message.result);

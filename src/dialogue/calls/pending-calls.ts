@@ -8,7 +8,7 @@ import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { type ErrorMessage, plainId, type ResponseMessage, type ResultMessage } from "../../jsonrpc/message.ts";
+import { plainId, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 export interface Timeouts {
@@ -28,8 +28,8 @@ export class PendingCalls {
   /** Aborted when the connection is closed. */
   readonly closed: CancelToken = new CancelToken();
   readonly #timeouts: Timeouts;
-  /** By id. */
-  readonly #calls = new ChurningMap<number, PendingCall>();
+  /** By our ids, which are numbers; what the other side sends may be any id. */
+  readonly #calls = new ChurningMap<unknown, PendingCall>();
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
@@ -66,7 +66,7 @@ export class PendingCalls {
     return call;
   }
 
-  get(id: number): PendingCall | undefined {
+  get(id: unknown): PendingCall | undefined {
     return this.#calls.get(id);
   }
 
@@ -77,7 +77,7 @@ export class PendingCalls {
   /** The call that the response is for; undefined if it is late or unknown, or its id has another type than ours. */
   find({ id }: ResponseMessage): PendingCall | undefined {
     // The other side may write our 1 as 1.0.
-    return this.#calls.get(plainId(id) as number);
+    return this.#calls.get(plainId(id));
   }
 
   values(): PendingCall[] {
@@ -157,7 +157,7 @@ export class PendingCall {
   forget: (() => void) | undefined;
   readonly #calls: PendingCalls;
   #resolve!: (result: Result) => void;
-  #reject!: (error: Error) => void;
+  #reject!: (error: unknown) => void;
   /** For how many things other than the server it waits. */
   #waits: number;
 
@@ -184,7 +184,7 @@ export class PendingCall {
   answeredBy(work: Promise<ResponseMessage>): Promise<Result> {
     work.then(
       (response) => this.settle(response),
-      (error: unknown) => this.fail(error as Error),
+      (error: unknown) => this.fail(error),
     );
     return this.answer;
   }
@@ -192,18 +192,19 @@ export class PendingCall {
   settle(response: ResponseMessage): void {
     if (!this.#end()) return;
     // A transport of a user may pass on what it has not checked.
-    const { error, result } = response as Partial<ResultMessage & ErrorMessage>;
+    const error = "error" in response ? response.error : undefined;
+    const result = "result" in response ? response.result : undefined;
     if (isObject(error)) this.#reject(McpError.fromBody(error));
     else if (isObject(result) && error === undefined) this.#resolve(result);
     else this.#reject(new ConnectionError("protocol", `${this.#calls.peerName}'s answer is not a valid message`));
   }
 
-  fail(error: Error): void {
+  fail(error: unknown): void {
     if (this.#end()) this.#reject(error);
   }
 
   /** Fails the call and calls `onStop`. */
-  stop(error: Error, reason: unknown = error): void {
+  stop(error: unknown, reason: unknown = error): void {
     if (!this.#end()) return;
     this.#reject(error);
     this.onStop?.(reason);

@@ -16,8 +16,8 @@ export class IncreasingProgress {
 
   /** The notification to send; undefined if it is dropped. */
   next({ method, params }: Notification): Notification | undefined {
-    const progress = params?.["progress"] as number;
-    if (this.#token === undefined || !(progress > this.#last)) return undefined;
+    const progress = params?.["progress"];
+    if (this.#token === undefined || typeof progress !== "number" || !(progress > this.#last)) return undefined;
     this.#last = progress;
     return { method, params: { ...params, progressToken: this.#token } };
   }

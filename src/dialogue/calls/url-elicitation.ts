@@ -3,9 +3,9 @@
 // session gets text. Nothing waits for the visit: the client tries again.
 
 import type { Caller, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
 import { checkClientRequest, INPUT_METHODS } from "../../protocol/client-requests.ts";
-import { errorKind, McpError } from "../../protocol/errors.ts";
+import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 
 /** Sent by a server when a URL elicitation is finished. */
@@ -50,9 +50,9 @@ export function urlElicitationAsInput(error: unknown, { method, params }: Reques
     for (const request of requests) checkClientRequest(request, capabilities);
   } catch (missing) {
     // Add the URLs to the message, so that a person who reads it can visit them.
-    if (errorKind(missing) !== "missing_capability") throw missing;
-    const { data } = missing as McpError;
-    throw McpError.of("missing_capability", `${(missing as McpError).message}: ${toText(error, elicitations)}`, {
+    if (!(missing instanceof McpError) || missing.kind !== "missing_capability") throw missing;
+    const { message, data } = missing;
+    throw McpError.of("missing_capability", `${message}: ${toText(error, elicitations)}`, {
       ...(isObject(data) ? data : undefined),
       elicitations: requests.map((request) => request.params),
     });
@@ -74,14 +74,15 @@ function isRefusal(answer: unknown): boolean {
  */
 export function urlElicitationAsText(error: unknown, { method }: Request, revision: Revision): Result {
   const elicitations = requiredUrlElicitations(error);
-  if (elicitations === undefined || revision.serverNotifications.has(ELICITATION_COMPLETE)) throw error;
+  if (elicitations === undefined || !(error instanceof McpError)) throw error;
+  if (revision.serverNotifications.has(ELICITATION_COMPLETE)) throw error;
   const text = toText(error, elicitations);
   if (method === "tools/call") return { resultType: "complete", content: [{ type: "text", text }], isError: true };
-  const { code, data } = error as McpError;
+  const { code, data } = error;
   throw new McpError(code, text, data, { cause: error });
 }
 
 function toText(error: unknown, elicitations: readonly UrlElicitation[]): string {
   const urls = elicitations.map(({ url, message }) => (message === "" ? url : `${url} (${message})`));
-  return `${(error as McpError).message}: visit ${urls.join(", ")}, then try again`;
+  return `${errorMessage(error)}: visit ${urls.join(", ")}, then try again`;
 }

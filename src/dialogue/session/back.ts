@@ -5,9 +5,10 @@
 import {
   type Caller,
   type Context,
-  type LogLevel,
-  LOG_LEVELS,
   type Handler,
+  isLogLevel,
+  levelRank,
+  type LogLevel,
   type Notification,
   type Params,
   type Request,
@@ -15,6 +16,7 @@ import {
 } from "../../core/handler.ts";
 import { within } from "../../core/async.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
+import { fieldsOf } from "../../core/values.ts";
 import {
   type Id,
   isId,
@@ -27,7 +29,7 @@ import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { INVALID_PARAMS, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/base.ts";
-import type { Json, Revision } from "../../protocol/revision.ts";
+import type { Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
 import { CallAttribution } from "./call-attribution.ts";
@@ -193,7 +195,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
       const missing = answer["isError"] === true ? this.#refused?.get(context) : undefined;
       if (missing !== undefined) throw missing;
       // A client has set the level itself. A renewed session must get the same level.
-      if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
+      if (method === "logging/setLevel" && isLogLevel(lowered["level"])) this.#level = lowered["level"];
       return answer;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
@@ -230,8 +232,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
    */
   #setLevel(level: LogLevel | undefined): Promise<void> | undefined {
     if (level === undefined || this.terms.capabilities["logging"] === undefined) return undefined;
-    if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level))
-      return this.#settingLevel;
+    if (this.#level !== undefined && levelRank(this.#level) <= levelRank(level)) return this.#settingLevel;
     this.#level = level;
     const sent = this.#peer.call("logging/setLevel", { level }, this.defaultContext).catch(() => undefined);
     const settingLevel = within(LOG_LEVEL_WAIT_MS, sent).then(() => {
@@ -402,7 +403,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
  * subscription to list changes reports changed roots. Subscriptions to resources or tasks are ignored.
  */
 function onRootsChanged(listen: Request, { session }: Context, notify: () => void): () => void {
-  const wanted = listen.params["notifications"] as Json;
+  const wanted = fieldsOf(listen.params["notifications"]);
   const isOther = wanted["resourceSubscriptions"] !== undefined || wanted["taskIds"] !== undefined;
   return (isOther ? undefined : session?.onRootsChanged?.(notify)) ?? nothing;
 }

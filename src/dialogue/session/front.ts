@@ -6,20 +6,21 @@ import { abortable, ignoreRejection } from "../../core/async.ts";
 import {
   type AskOptions,
   type Caller,
+  type CallerIdentity,
   type Context,
-  type LogLevel,
-  LOG_LEVELS,
   type Handler,
+  isLogLevel,
+  levelRank,
+  type LogLevel,
   type Notification,
   type Params,
   type Request,
   type Result,
-  type CallerIdentity,
   type Session,
 } from "../../core/handler.ts";
 import { type ContextBeforeSignal, CANCEL_TOKEN } from "../../core/cancel.ts";
 import type { ErrorBody, NotificationMessage, ResponseMessage } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/values.ts";
+import { fieldsOf, isObject } from "../../core/values.ts";
 import { newCaller, withIdentity } from "../../protocol/caller.ts";
 import { checkNotification } from "../../tools/content.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
@@ -129,7 +130,7 @@ export class SessionFront implements Front, ClientTasksHost {
     checkParams(method, params);
     switch (method) {
       case "logging/setLevel":
-        this.#level = params["level"] as LogLevel;
+        if (isLogLevel(params["level"])) this.#level = params["level"];
         return {};
       case "resources/subscribe":
         await this.#subscriptions.subscribe(params["uri"] as string, this.#callerOf(call));
@@ -260,7 +261,7 @@ export class SessionFront implements Front, ClientTasksHost {
 
   async #start(params: Params, { identity }: ServerCall): Promise<Result> {
     const revision = this.revision;
-    const capabilities = (params["capabilities"] as Json | undefined) ?? {};
+    const capabilities = fieldsOf(params["capabilities"]);
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
     const { roots } = capabilities;
     this.#client = { ...client, notifiesRoots: isObject(roots) && roots["listChanged"] === true };
@@ -270,16 +271,16 @@ export class SessionFront implements Front, ClientTasksHost {
     const discovering = this.handler({ method: "server/discover", params: {} }, { ...this.defaultContext(), signal });
     // Fails when the session is closed, even if the handler ignores its signal.
     const discovered = await abortable(signal, ignoreRejection(discovering));
-    this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
+    this.#serverCapabilities = fieldsOf(discovered["capabilities"]);
     this.#hasTasks = revision.requests.has("tasks/result") && hasTasks(this.#serverCapabilities);
     this.#phase = "ready";
-    const serverInfo = discovered._meta?.[META.serverInfo] as Json | undefined;
+    const serverInfo = discovered._meta?.[META.serverInfo];
     const { supportedVersions: _names, ...rest } = revision.lower.result("server/discover", discovered);
     return {
       ...rest,
       protocolVersion: revision.name,
       capabilities: revision.lower.serverCapabilities(this.#serverCapabilities),
-      serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
+      serverInfo: revision.lower.implementation(isObject(serverInfo) ? serverInfo : { name: "unknown", version: "0" }),
     };
   }
 
@@ -366,8 +367,7 @@ export class SessionFront implements Front, ClientTasksHost {
 
   #deliver(notification: Notification, carrier: Carrier): void {
     const { method, params } = notification;
-    const isTooVerbose = LOG_LEVELS.indexOf(params?.["level"] as LogLevel) < LOG_LEVELS.indexOf(this.#level);
-    if (method === "notifications/message" && isTooVerbose) return;
+    if (method === "notifications/message" && levelRank(params?.["level"]) < levelRank(this.#level)) return;
     if (!this.revision.serverNotifications.has(method) && !isVendorMethod(method)) return;
     const lowered = this.revision.lower.notification(notification);
     if (lowered !== undefined) carrier.send({ jsonrpc: "2.0", ...lowered });

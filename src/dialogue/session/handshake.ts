@@ -3,7 +3,7 @@
 
 import type { Context, Result } from "../../core/handler.ts";
 import { ConnectionError, THE_SERVER } from "../../core/errors.ts";
-import { isObject, errorMessage } from "../../core/values.ts";
+import { errorMessage, fieldsOf, isObject } from "../../core/values.ts";
 import { META } from "../../protocol/model/base.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
@@ -77,7 +77,7 @@ export async function initialize(
     );
   }
   const { protocolVersion: _name, serverInfo: info, _meta, ...rest } = answer;
-  const rawCapabilities = (answer["capabilities"] as Json | undefined) ?? {};
+  const rawCapabilities = fieldsOf(answer["capabilities"]);
   const capabilities = revision.lift.serverCapabilities(rawCapabilities);
   const serverInfo = isObject(info) ? { [META.serverInfo]: revision.lift.implementation(info) } : undefined;
   const meta = { ...(isObject(_meta) ? _meta : undefined), ...serverInfo };

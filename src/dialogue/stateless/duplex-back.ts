@@ -3,7 +3,7 @@
 
 import {
   type Context,
-  LOG_LEVELS,
+  levelRank,
   type LogLevel,
   type Notification,
   type Params,
@@ -87,5 +87,5 @@ export class DuplexBack extends StatelessBack implements PeerListener {
 }
 
 function wantsLevel(level: unknown, minLevel: LogLevel | undefined): boolean {
-  return minLevel !== undefined && LOG_LEVELS.indexOf(level as LogLevel) >= LOG_LEVELS.indexOf(minLevel);
+  return minLevel !== undefined && levelRank(level) >= levelRank(minLevel);
 }

@@ -3,15 +3,16 @@
 // notifications of a subscription with its id.
 
 import {
-  type LogLevel,
   type CallerIdentity,
-  type TaskWish,
-  LOG_LEVELS,
   type Handler,
+  isLogLevel,
+  levelRank,
+  LOG_LEVELS,
   type Notification,
   type Params,
   type Request,
   type Result,
+  type TaskWish,
 } from "../../core/handler.ts";
 import type { ErrorBody, Id } from "../../jsonrpc/message.ts";
 import { statelessCaller } from "../../protocol/caller.ts";
@@ -90,8 +91,7 @@ export class StatelessFront implements Front {
     } else if (method === "notifications/message") {
       const { logLevel } = call;
       if (logLevel === undefined) return;
-      if (LOG_LEVELS.indexOf(params?.["level"] as LogLevel) >= LOG_LEVELS.indexOf(logLevel))
-        this.#send(notification, call);
+      if (levelRank(params?.["level"]) >= levelRank(logLevel)) this.#send(notification, call);
     } else if (isVendorMethod(method)) this.#send(notification, call);
   }
 
@@ -101,14 +101,14 @@ export class StatelessFront implements Front {
     const revision = this.#revisions.get(name);
     if (revision === undefined) throw unsupportedRevision(name, this.#options.revisions);
     const level = meta[META.logLevel];
-    if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
+    if (level !== undefined && !isLogLevel(level)) {
       throw invalidParams(`Invalid params: \`_meta\` ${META.logLevel} must be one of ${LOG_LEVELS.join(", ")}`);
     }
     const lifted = revision.lift.clientCapabilities(capabilities);
     const { connection, identity } = this.#options;
     call.revision = name;
     call.caller = statelessCaller(meta[META.clientInfo], lifted, call.identity ?? identity, connection);
-    call.logLevel = level as LogLevel | undefined;
+    call.logLevel = level;
     call.task = hasTasks(lifted) ? TASKS_DECLARED : undefined;
     return revision;
   }

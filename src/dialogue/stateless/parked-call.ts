@@ -63,7 +63,7 @@ export class ParkedCall {
     this.#notify = (notification) => call.notify(notification);
     this.#park = park;
     const { signal } = this.#cancelToken;
-    onAbort(signal, () => this.#rejectInputs(signal.reason as Error));
+    onAbort(signal, () => this.#rejectInputs(signal.reason));
   }
 
   get isFinished(): boolean {
@@ -130,7 +130,7 @@ export class ParkedCall {
       const forget = onAbort(signal, () => {
         if (!waiting.delete(call)) return;
         if (waiting.size === 0) this.cancel(signal.reason);
-        else reject(signal.reason as Error);
+        else reject(signal.reason);
       });
       next.then(resolve, reject).finally(forget);
     });
@@ -190,7 +190,7 @@ export class ParkedCall {
     if (this.#kept.length > MAX_KEPT_NOTIFICATIONS) this.#kept.shift();
   }
 
-  #rejectInputs(reason: Error): void {
+  #rejectInputs(reason: unknown): void {
     clearTimeout(this.#gathering);
     this.#inputs.drop(reason);
   }
