@@ -4,7 +4,7 @@
 
 import { ExpiringMap } from "../core/expiring-map.ts";
 import type { Caller, CallerIdentity } from "../core/handler.ts";
-import { digest } from "../core/seal.ts";
+import { canonical, digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
 
@@ -18,12 +18,10 @@ export const INTERNAL_CALLER: Caller = Object.freeze({
 
 let lastNumber = 0;
 
-/** A number for a session, for a connection of stateless clients, or for a client in this process. */
 export function nextNumber(): number {
   return (lastNumber += 1);
 }
 
-/** A caller with a key of its own: for a session, or for a client in this process. */
 export function newCaller(style: Caller["style"], capabilities: Caller["capabilities"], info?: unknown): Caller {
   return describe(style, `${style} ${nextNumber()}`, capabilities, info);
 }
@@ -129,11 +127,8 @@ function describe(style: Caller["style"], key: string, capabilities: Caller["cap
   };
 }
 
-/** A value as a string that does not depend on the order of keys. */
 function fingerprintOf(value: unknown): string {
-  const json = JSON.stringify(value, (_key, inner: unknown) =>
-    isObject(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  );
+  const json = canonical(value);
   return json.length > MAX_LENGTH ? digest(json) : json;
 }
 

@@ -50,11 +50,9 @@ export interface CompatDocument {
   readonly failure?: (text: string, evaluation: FailedEvaluation | undefined) => string;
   /** The only items that are listed if the server has one of them, by list and by name or URI. */
   readonly items?: Readonly<Record<string, readonly Json[]>>;
-  /** One request at a time. */
   readonly ordering?: "sequential";
 }
 
-/** The messages of JSON-RPC. */
 const JSON_RPC = {
   [-32700]: "Parse error",
   [-32600]: "Invalid Request",
@@ -201,7 +199,6 @@ const CAPABILITIES: Readonly<Record<string, string>> = {
   completion: "completions",
 };
 
-/** Names that Catenary gives to servers without an author. */
 const UNNAMED = /^catenary(?:-|$)/;
 
 export function compatRules(document: CompatDocument): CompatRules {
@@ -244,7 +241,6 @@ function withDetails({ message: given, data }: ErrorBody): string {
   return typeof details === "string" && !message.includes(details) ? `${message}: ${details}` : message;
 }
 
-/** What is wrong, without repeating the message of the document. */
 function detailsOf({ message, data }: ErrorBody, text: string | undefined, title: string): string {
   if (text === "") return "";
   if (typeof data === "string") return data;

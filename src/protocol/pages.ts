@@ -55,7 +55,6 @@ export function encodeCursor(fields: readonly unknown[]): string {
   return Buffer.from(checksum(body) + body).toString("base64url");
 }
 
-/** The fields of a cursor; empty if it is not a cursor of ours. */
 export function decodeCursor(cursor: unknown): readonly unknown[] {
   const bytes = Buffer.from(typeof cursor === "string" ? cursor : "", "base64url");
   const text = bytes.toString();

@@ -16,7 +16,6 @@ const MAX_NAME_LENGTH = 4_096;
 const MAX_SUBSCRIBED = 10_000;
 const MAX_SUBSCRIBED_LENGTH = 1_048_576;
 
-/** A field of params. A string may have at most `max` characters. */
 interface Field {
   readonly name: string;
   readonly type: "string" | "object";
@@ -24,7 +23,6 @@ interface Field {
   readonly max: number;
 }
 
-/** Returns what is wrong with the params. */
 type Guard = (params: Params) => string | undefined;
 
 function string(name: string, max: number = Infinity, isOptional = false): Field {
@@ -129,7 +127,6 @@ const RULES: ReadonlyMap<string, readonly (Field | Guard)[]> = new Map<string, r
 ]);
 const NO_RULES: readonly Guard[] = [];
 
-/** Throws an `invalid_params` error that names the method and the field. */
 export function checkParams(method: string, params: Params): void {
   const { _meta: meta } = params;
   const isPlain = meta === undefined || (isObject(meta) && meta[META.progressToken] === undefined);
@@ -148,7 +145,6 @@ function metaProblem(meta: unknown): string | undefined {
 
 export interface Envelope {
   readonly meta: Meta;
-  /** The name of the revision, known or not. */
   readonly name: string;
   readonly capabilities: Meta;
 }

@@ -14,10 +14,8 @@ export type Json = { readonly [key: string]: unknown };
 export interface Step {
   /** By method, for requests of either side. Throws an McpError if the other revision cannot express the request. */
   readonly request?: Readonly<Record<string, (params: Params) => Params>>;
-  /** Applied to every request, after the change for its method. */
   readonly everyRequest?: (params: Params, method: string) => Params;
   readonly result?: Readonly<Record<string, (result: Result) => Result>>;
-  /** Applied to every result, after the change for its method. */
   readonly everyResult?: (result: Result, method: string) => Result;
   /** By method. Returning undefined drops the notification. */
   readonly notification?: Readonly<Record<string, (params: Params | undefined) => Params | undefined>>;
@@ -29,7 +27,6 @@ export interface Step {
   readonly error?: (error: ErrorBody, request: { readonly method: string; readonly params: Params }) => ErrorBody;
 }
 
-/** The methods of a revision, by sender. */
 export interface Vocabulary {
   /** Requests from the client to the server. */
   readonly requests: readonly string[];
@@ -39,20 +36,21 @@ export interface Vocabulary {
   readonly serverNotifications: readonly string[];
 }
 
-export interface Delta {
+/** What every revision says. */
+interface Described {
   readonly name: string;
   readonly style: "session" | "stateless";
   /** Whether JSON-RPC batches are allowed. */
   readonly batches: boolean;
-  /** Method names that the successor does not have. */
+}
+
+export interface Delta extends Described {
   readonly adds?: Partial<Vocabulary>;
-  /** Method names that only the successor has. */
   readonly lacks?: Partial<Vocabulary>;
   /** Invalid tool arguments are a JSON-RPC error in this and all earlier revisions, and a tool result in later ones. */
   readonly argumentErrors?: true;
   /** Clients of this and all earlier revisions cannot parse an SSE event without data; see `primesStreams`. */
   readonly unprimedStreams?: true;
-  /** Error codes that differ from the successor's. */
   readonly codes?: CodeChanges;
   readonly up: Step;
   readonly down: Step;
@@ -69,19 +67,12 @@ export interface Codec {
   error(error: ErrorBody, request: { readonly method: string; readonly params: Params }): ErrorBody;
 }
 
-export interface Revision {
-  readonly name: string;
-  readonly style: "session" | "stateless";
-  readonly batches: boolean;
+export interface Revision extends Described, Readonly<Record<keyof Vocabulary, ReadonlySet<string>>> {
   readonly codes: CodeChanges;
   /** Whether invalid tool arguments are a JSON-RPC error instead of a tool result. */
   readonly argumentErrors: boolean;
   /** Whether an SSE stream starts with an event that has an id and no data, so that it can be resumed at once. */
   readonly primesStreams: boolean;
-  readonly requests: ReadonlySet<string>;
-  readonly clientRequests: ReadonlySet<string>;
-  readonly clientNotifications: ReadonlySet<string>;
-  readonly serverNotifications: ReadonlySet<string>;
   /** Converts from this revision to the newest. */
   readonly lift: Codec;
   /** Converts from the newest revision to this one. */
@@ -89,10 +80,7 @@ export interface Revision {
 }
 
 /** The newest revision. All other code uses its message shapes, so its messages need no conversion. */
-export interface Newest {
-  readonly name: string;
-  readonly style: "session" | "stateless";
-  readonly batches: boolean;
+export interface Newest extends Described {
   readonly vocabulary: Vocabulary;
 }
 
@@ -143,10 +131,8 @@ interface DirectedStep {
   readonly refuses: boolean;
 }
 
-const NAME_KINDS = ["requests", "clientRequests", "clientNotifications", "serverNotifications"] as const;
-
 function changeNames(above: Vocabulary, delta: Delta): Vocabulary {
-  const change = (kind: (typeof NAME_KINDS)[number]): readonly string[] => {
+  const change = (kind: keyof Vocabulary): readonly string[] => {
     const lacks = new Set(delta.lacks?.[kind]);
     return [...above[kind].filter((name) => !lacks.has(name)), ...(delta.adds?.[kind] ?? [])];
   };
@@ -171,9 +157,7 @@ function removedNames(before: Vocabulary, after: Vocabulary): DirectedStep["remo
 
 type Change<T> = (value: T, method: string) => T;
 
-/** The changes of all steps, in their order. */
 interface Changes<T> {
-  /** For the methods that some step changes. */
   readonly byMethod: ReadonlyMap<string, readonly Change<T>[]>;
   readonly others: readonly Change<T>[];
 }

@@ -5,28 +5,10 @@
 /** The values of the variables of a URI template, by name. */
 export type TemplateMatch = Record<string, string | string[]>;
 
-export interface UriTemplate {
-  readonly text: string;
-  /** The names of the variables without duplicates, in order. */
-  readonly names: readonly string[];
-  /**
-   * Returns undefined if the URI does not match, or is longer than 65,536 characters. The RFC does not define matching. These are our rules:
-   * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
-   * - Named values (`;`, `?`, `&`) may come in any order and may be empty. Only those with `*` may be repeated.
-   * - A value of `{a}` ends before "/", "?" or "#". Every value is as short as the rest of the template allows.
-   * - Values are percent-decoded, so they may contain any character. A URI with a value that cannot be decoded
-   *   does not match.
-   * - `{a*}` gives an array, everything else a string, so the types depend only on the template.
-   */
-  match(uri: string): TemplateMatch | undefined;
-}
-
-/** Throws a TypeError for an invalid template. */
 export function parseTemplate(text: string): UriTemplate {
-  return new Template(text, parseTemplateParts(text));
+  return new UriTemplate(text, parseTemplateParts(text));
 }
 
-/** Undefined if the template is not valid. */
 export function tryParseTemplate(text: string): UriTemplate | undefined {
   try {
     return parseTemplate(text);
@@ -35,8 +17,9 @@ export function tryParseTemplate(text: string): UriTemplate | undefined {
   }
 }
 
-class Template implements UriTemplate {
+export class UriTemplate {
   readonly text: string;
+  /** The names of the variables without duplicates, in order. */
   readonly names: readonly string[];
   readonly #parts: readonly Part[];
 
@@ -46,6 +29,15 @@ class Template implements UriTemplate {
     this.names = [...new Set(variablesOf(parts).map(({ name }) => name))];
   }
 
+  /**
+   * Returns undefined if the URI does not match, or is longer than 65,536 characters. The RFC does not define matching. These are our rules:
+   * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
+   * - Named values (`;`, `?`, `&`) may come in any order and may be empty. Only those with `*` may be repeated.
+   * - A value of `{a}` ends before "/", "?" or "#". Every value is as short as the rest of the template allows.
+   * - Values are percent-decoded, so they may contain any character. A URI with a value that cannot be decoded
+   *   does not match.
+   * - `{a*}` gives an array, everything else a string, so the types depend only on the template.
+   */
   match(uri: string): TemplateMatch | undefined {
     // Fast path: most URIs that do not match differ at the start.
     const [first] = this.#parts;
@@ -69,7 +61,6 @@ type Found = readonly [variable: Variable, start: number, end: number];
  * from there the part can only end where it was already tried to end.
  */
 class Matcher {
-  /** The values in the order of the URI. */
   readonly found: Found[] = [];
   readonly #parts: readonly Part[];
   readonly #uri: string;
@@ -263,7 +254,6 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
 
 const NAME = /^(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*$/;
 const MAX_TEMPLATE_LENGTH = 4096;
-/** A longer URI matches no template. */
 export const MAX_URI_LENGTH = 65_536;
 const MAX_VARIABLES = 64;
 

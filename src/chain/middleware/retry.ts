@@ -7,7 +7,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { count, ms, type OptionsOf, type ValuesOf } from "../../core/fields.ts";
 import { backoffMs, pause } from "../../core/async.ts";
-import { READ_ONLY_METHODS } from "../../protocol/read-only-methods.ts";
+import { READ_ONLY_METHODS } from "../../protocol/revisions/standard-methods.ts";
 import { calledTool } from "../item.ts";
 import { define, type ActingMiddleware, type DefinedMiddleware } from "../define.ts";
 import { methodNames } from "../method-names.ts";

@@ -5,7 +5,7 @@
 import { pause } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request } from "../../core/handler.ts";
-import { READ_ONLY_METHODS } from "../../protocol/read-only-methods.ts";
+import { READ_ONLY_METHODS } from "../../protocol/revisions/standard-methods.ts";
 import type { ToolFacts } from "../../tools/facts.ts";
 import { SessionLost } from "../../transport/transport.ts";
 

@@ -24,66 +24,66 @@ export interface Icon {
   readonly theme?: "light" | "dark" | undefined;
 }
 
-export interface TextContent {
+interface Block {
+  readonly annotations?: Annotations;
+  readonly _meta?: Meta;
+}
+
+export interface TextContent extends Block {
   readonly type: "text";
   readonly text: string;
-  readonly annotations?: Annotations;
-  readonly _meta?: Meta;
 }
 
-export interface ImageContent {
+interface Media extends Block {
+  /** Base64. */
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+export interface ImageContent extends Media {
   readonly type: "image";
-  /** Base64. */
-  readonly data: string;
-  readonly mimeType: string;
-  readonly annotations?: Annotations;
-  readonly _meta?: Meta;
 }
 
-export interface AudioContent {
+export interface AudioContent extends Media {
   readonly type: "audio";
-  /** Base64. */
-  readonly data: string;
-  readonly mimeType: string;
-  readonly annotations?: Annotations;
+}
+
+interface Contents {
+  readonly uri: string;
+  readonly mimeType?: string;
   readonly _meta?: Meta;
 }
 
-export interface TextResourceContents {
-  readonly uri: string;
-  readonly mimeType?: string;
+export interface TextResourceContents extends Contents {
   readonly text: string;
-  readonly _meta?: Meta;
 }
 
-export interface BlobResourceContents {
-  readonly uri: string;
-  readonly mimeType?: string;
+export interface BlobResourceContents extends Contents {
   /** Base64. */
   readonly blob: string;
-  readonly _meta?: Meta;
 }
 
 export type ResourceContents = TextResourceContents | BlobResourceContents;
 
-export interface EmbeddedResource {
+export interface EmbeddedResource extends Block {
   readonly type: "resource";
   readonly resource: ResourceContents;
-  readonly annotations?: Annotations;
-  readonly _meta?: Meta;
 }
 
-export interface Resource {
-  readonly uri: string;
+/** An entry of a list. */
+interface Listed {
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
+  readonly icons?: readonly Icon[];
+  readonly _meta?: Meta;
+}
+
+export interface Resource extends Listed, Block {
+  readonly uri: string;
   readonly mimeType?: string;
   /** In bytes. */
   readonly size?: number;
-  readonly icons?: readonly Icon[];
-  readonly annotations?: Annotations;
-  readonly _meta?: Meta;
 }
 
 /** A resource that can be read; it need not be in any list. */
@@ -104,15 +104,10 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean | undefined;
 }
 
-export interface Tool {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly icons?: readonly Icon[];
+export interface Tool extends Listed {
   readonly inputSchema: JsonSchema & { readonly type: "object" };
   readonly outputSchema?: JsonSchema;
   readonly annotations?: ToolAnnotations;
-  readonly _meta?: Meta;
 }
 
 export const META = {

@@ -9,12 +9,15 @@ interface Field {
   readonly description?: string;
 }
 
-export interface StringField extends Field {
+interface TextField extends Field {
   readonly type: "string";
+  readonly default?: string;
+}
+
+export interface StringField extends TextField {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly format?: "email" | "uri" | "date" | "date-time";
-  readonly default?: string;
 }
 
 export interface NumberField extends Field {
@@ -34,34 +37,29 @@ export interface Choice {
   readonly title: string;
 }
 
-export interface ChoiceField extends Field {
-  readonly type: "string";
+export interface ChoiceField extends TextField {
   readonly enum: readonly string[];
   /** Titles of the `enum` values; deprecated in favor of `oneOf`. */
   readonly enumNames?: readonly string[];
-  readonly default?: string;
 }
 
-export interface TitledChoiceField extends Field {
-  readonly type: "string";
+export interface TitledChoiceField extends TextField {
   readonly oneOf: readonly Choice[];
-  readonly default?: string;
 }
 
-export interface ChoicesField extends Field {
+interface ArrayField extends Field {
   readonly type: "array";
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly default?: readonly string[];
+}
+
+export interface ChoicesField extends ArrayField {
   readonly items: { readonly type: "string"; readonly enum: readonly string[] };
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly default?: readonly string[];
 }
 
-export interface TitledChoicesField extends Field {
-  readonly type: "array";
+export interface TitledChoicesField extends ArrayField {
   readonly items: { readonly anyOf: readonly Choice[] };
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly default?: readonly string[];
 }
 
 export type FormField =
@@ -150,13 +148,10 @@ export interface CreateMessageParams extends RequestParams {
   readonly toolChoice?: { readonly mode?: "auto" | "required" | "none" };
 }
 
-export interface CreateMessageResult {
-  readonly role: Role;
-  readonly content: SamplingContent | readonly SamplingContent[];
+export interface CreateMessageResult extends SamplingMessage {
   readonly model: string;
   /** "endTurn", "stopSequence", "maxTokens", "toolUse", or a provider-specific value. */
   readonly stopReason?: string;
-  readonly _meta?: Meta;
   readonly [key: string]: unknown;
 }
 

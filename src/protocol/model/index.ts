@@ -1,17 +1,14 @@
 // The model: the message types of the newest revision. They allow unknown fields, because such fields are passed on. Here
 // are those about what servers offer, and every method with its types.
 
-import type { Meta } from "../../core/handler.ts";
 import type {
   AcknowledgedParams,
-  Annotations,
   CacheableResult,
   CancelledParams,
   CompleteResultBase,
   ContentBlock,
   DiscoverResult,
   EmptyResult,
-  Icon,
   ListenParams,
   LogMessageParams,
   PageParams,
@@ -53,16 +50,9 @@ export interface CallToolResult extends CompleteResultBase {
   readonly isError?: boolean;
 }
 
-export interface ResourceTemplate {
+export interface ResourceTemplate extends Omit<Resource, "uri" | "size"> {
   /** RFC 6570. */
   readonly uriTemplate: string;
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly mimeType?: string;
-  readonly icons?: readonly Icon[];
-  readonly annotations?: Annotations;
-  readonly _meta?: Meta;
 }
 
 export interface ListResourcesResult extends PageResult {
@@ -85,20 +75,12 @@ export interface ResourceUpdatedParams extends RequestParams {
   readonly uri: string;
 }
 
-export interface PromptArgument {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
+export interface PromptArgument extends Pick<Tool, "name" | "title" | "description"> {
   readonly required?: boolean;
 }
 
-export interface Prompt {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly icons?: readonly Icon[];
+export interface Prompt extends Pick<Tool, "name" | "title" | "description" | "icons" | "_meta"> {
   readonly arguments?: readonly PromptArgument[];
-  readonly _meta?: Meta;
 }
 
 export interface PromptMessage {
@@ -120,10 +102,8 @@ export interface GetPromptResult extends CompleteResultBase {
   readonly messages: readonly PromptMessage[];
 }
 
-export interface PromptReference {
+export interface PromptReference extends Pick<Tool, "name" | "title"> {
   readonly type: "ref/prompt";
-  readonly name: string;
-  readonly title?: string;
 }
 
 export interface ResourceTemplateReference {

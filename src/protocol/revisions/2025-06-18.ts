@@ -48,7 +48,7 @@ const formDown: Edit = object((params) => {
   )(params);
 });
 
-/** Reduces content to one block of a type that this revision has; `refuse` creates the error if that is impossible. */
+/** `refuse` creates the error if the content is not one block of a type that this revision has. */
 function plainContent(refuse: (what: string) => McpError): Edit {
   return <T>(content: T): T => {
     if (Array.isArray(content) && content.length !== 1) throw refuse("a message with several content blocks");

@@ -3,38 +3,27 @@
 
 import { isObject } from "../../core/values.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { McpError, type ErrorKind } from "../errors.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError, METHOD_NOT_FOUND, type ErrorKind } from "../errors.ts";
 
 type FailedRequest = { readonly method: string; readonly params: { readonly [key: string]: unknown } };
 
-const INVALID_REQUEST = -32600;
-const METHOD_NOT_FOUND = -32601;
-const INVALID_PARAMS = -32602;
-const INTERNAL_ERROR = -32603;
-
-type SessionKind =
-  | "resource_not_found"
-  | "url_elicitation_required"
-  | "header_mismatch"
-  | "missing_capability"
-  | "unsupported_revision";
+type SessionKind = "resource_not_found" | "url_elicitation_required" | SuccessorKind;
+type SuccessorKind = "header_mismatch" | "missing_capability" | "unsupported_revision";
 
 export const SESSION_CODES: Readonly<Record<SessionKind, number>> = {
   resource_not_found: -32002,
   url_elicitation_required: -32042,
-  header_mismatch: INVALID_REQUEST,
+  header_mismatch: -32600,
   missing_capability: INTERNAL_ERROR,
   unsupported_revision: INVALID_PARAMS,
 };
 
-/** Codes that only the successor defines. */
-const SUCCESSOR_CODES: ReadonlyMap<number, SessionKind> = new Map([
+const SUCCESSOR_CODES: ReadonlyMap<number, SuccessorKind> = new Map([
   [-32020, "header_mismatch"],
   [-32021, "missing_capability"],
   [-32022, "unsupported_revision"],
 ] as const);
 
-/** Whether the successor reserves the code. */
 const isReserved = (code: number): boolean =>
   (code <= -32020 && code >= -32099) || code === SESSION_CODES.resource_not_found;
 

@@ -4,7 +4,6 @@
 import type { Vocabulary } from "../revision.ts";
 import { newest } from "./2026-07-28.ts";
 
-/** The methods of the newest revision, by sender. */
 export const NEWEST_METHODS: Vocabulary = newest.vocabulary;
 
 /** Task requests that only session-style revisions have, in both directions. */
@@ -25,6 +24,14 @@ export const SESSION_METHODS: Vocabulary = {
   ],
   serverNotifications: ["notifications/elicitation/complete", "notifications/tasks/status"],
 };
+
+/** The requests that may change something at each attempt. A repeated update or cancellation of a task is ignored. */
+const CHANGING = ["tools/call", "subscriptions/listen", "initialize", "resources/subscribe", "resources/unsubscribe"];
+
+/** The methods whose requests may be sent again although they may have run. */
+export const READ_ONLY_METHODS: ReadonlySet<string> = new Set(
+  [...newest.vocabulary.requests, ...SESSION_METHODS.requests].filter((method) => !CHANGING.includes(method)),
+);
 
 /** Not in the specification, but handled by our fronts for some clients. */
 const OTHERS = ["shutdown", "exit", "initialized"];
