@@ -43,7 +43,6 @@ const OPTION_NAMES: OptionNames<CallOptions> = optionNames(
 /** The value does not matter: the connection replaces it. */
 const PROGRESS_TOKEN = { progressToken: "progress" };
 
-/** The work of a call, which the token ends. */
 type Work<T> = (context: Context, token: CancelToken) => Promise<T>;
 
 export class Calls {
@@ -58,7 +57,6 @@ export class Calls {
     this.#maxTimeoutMs = maxTimeoutMs;
   }
 
-  /** Sends a request unless the cache has its result. */
   async cached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
     checkOptions(method, options, OPTION_NAMES);
     const { cache, identity } = this.#contexts;
@@ -78,12 +76,10 @@ export class Calls {
     return result;
   }
 
-  /** Sends a request without looking into the cache. */
   async uncached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
     return (await this.#send(method, params, options)).result;
   }
 
-  /** Ends all calls, including those that wait for one of our handlers. */
   endAll(reason: ConnectionError): void {
     for (const token of this.#active.values()) token.abort(reason);
   }
@@ -126,7 +122,6 @@ export class Calls {
     return resultOfTask(await task);
   }
 
-  /** Creates a request with the `_meta` and the progress token that the options require. */
   createRequest(method: string, params: Params, options: CallOptions): Request {
     const { meta } = options;
     if (this.#wantsProgress(options)) return { method, params: withMeta(params, { ...meta, ...PROGRESS_TOKEN }) };
@@ -149,7 +144,6 @@ export class Calls {
     return { result, timesSent };
   }
 
-  /** Runs a call until it is done, or until its signal, its timeout or the connection ends it. */
   async run<T>(what: string, options: CallOptions, work: Work<T>, declaresTasks = false): Promise<T> {
     checkOptions(what, options, OPTION_NAMES);
     const { signal, timeoutMs } = options;

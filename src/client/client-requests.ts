@@ -85,7 +85,6 @@ export class ClientRequests {
     this.capabilities = mergeCapabilities(derived, handlers.capabilities ?? {});
   }
 
-  /** Throws an McpError if there is no handler, or if the handler fails. */
   async answer(request: Request, signal: AbortSignal): Promise<Result> {
     const { method, params } = request;
     const { onRequest } = this.#handlers;
@@ -158,7 +157,6 @@ export class ClientRequests {
   }
 }
 
-/** The options with the handlers, by method. */
 const OPTIONS: Readonly<Record<string, string>> = {
   "elicitation/create": "elicit",
   "sampling/createMessage": "sample",

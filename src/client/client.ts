@@ -1,7 +1,7 @@
 // A client: typed methods for everything that can be requested from a server. `handler` is the same server as a plain
 // handler, for use in a chain: it has no cache, and passes requests from the server to the caller's context.
 
-import { ConnectionError } from "../core/errors.ts";
+import { ConnectionError, refused } from "../core/errors.ts";
 import { type Handler, levelRank, LOG_LEVELS, type LogLevel, type Params, type Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
@@ -269,7 +269,6 @@ export class Client<Tools extends object = ToolTypes> {
     return this.close();
   }
 
-  /** Sends a request. Throws if the server has not declared the capability for it. */
   async #requestDeclared<M extends MethodName>(
     method: M,
     params: Methods[M]["params"],
@@ -305,11 +304,8 @@ export class Client<Tools extends object = ToolTypes> {
   #requireCapability(method: string): void {
     const name = this.#missingCapability(method);
     if (name === undefined) return;
-    throw new ConnectionError(
-      "refused",
-      `The server has not declared the capability ${name}, which ${method} needs; use request() to send it anyway`,
-      { mayHaveRun: false },
-    );
+    const advice = "use request() to send it anyway";
+    throw refused(`The server has not declared the capability ${name}, which ${method} needs; ${advice}`);
   }
 
   get #isSession(): boolean {
@@ -394,7 +390,6 @@ function isSchema(given: Schema | CallOptions | undefined): given is Schema {
   return SCHEMA_KEYWORDS.some((keyword) => keyword in given) || Object.values(given).some(isStandardSchema);
 }
 
-/** Yields the items of each page as they are needed. */
 export async function* itemPages<T>(
   method: string,
   field: string,

@@ -50,7 +50,6 @@ export interface Program {
   stderrTail(): string;
 }
 
-/** How much of stderr an error quotes. */
 const MAX_QUOTED_LENGTH = 1_000;
 
 export async function openCommand(
@@ -97,7 +96,6 @@ export async function openCommand(
   }
 }
 
-/** Adds the command and its output to an error. */
 function withOutput(error: unknown, command: string, transport: ChildTransport | undefined): unknown {
   // If the process has exited, the error already quotes its output.
   if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) {

@@ -3,7 +3,7 @@
 
 import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authentication.ts";
-import { ConnectionError } from "../core/errors.ts";
+import { ConnectionError, refused } from "../core/errors.ts";
 import { packageVersion } from "../core/files.ts";
 import { type EnvOf, type Handler, type LogLevel, type Notification } from "../core/handler.ts";
 import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler-marks.ts";
@@ -189,7 +189,6 @@ const LATE_PARTS: LateParts = {
   starting: "`start` of the transport did not resolve",
 };
 
-const UNSENT = { mayHaveRun: false };
 const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler or a transport";
 
 function isCommand(target: Target): target is Command {
@@ -243,22 +242,19 @@ function parseUrl(target: string | URL): URL {
   const text = String(target);
   const advice = "connect to http://..., https://..., or a command: { command, args }";
   const problem = `Cannot connect to ${withoutPath(text)}`;
-  if (!URL.canParse(text)) {
-    throw new ConnectionError("refused", `${problem}: not a valid URL; ${advice}`, UNSENT);
-  }
+  if (!URL.canParse(text)) throw refused(`${problem}: not a valid URL; ${advice}`);
   const url = new URL(text);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new ConnectionError("refused", `${problem}: neither http nor https; ${advice}`, UNSENT);
+    throw refused(`${problem}: neither http nor https; ${advice}`);
   }
   if (url.username !== "" || url.password !== "") {
     const advice = "the URL must not contain a user name or password; use `headers` or `auth`";
-    throw new ConnectionError("refused", `Cannot connect to ${url.host}: ${advice}`, UNSENT);
+    throw refused(`Cannot connect to ${url.host}: ${advice}`);
   }
   url.hash = "";
   return url;
 }
 
-/** Declares the extensions that the authorizer uses. */
 function withAuthExtensions({ capabilities = {}, auth }: ConnectOptions): ClientCapabilities {
   const { extensions = [] } = auth ?? {};
   if (extensions.length === 0) return capabilities;
@@ -292,7 +288,6 @@ function aborted(signal: AbortSignal | undefined): ConnectionError {
   });
 }
 
-/** Our default name and version. */
 export function ownInfo(): Implementation {
   return { name: "catenary", version: packageVersion() };
 }

@@ -62,7 +62,6 @@ export interface ContextsOptions extends NotificationListeners {
   readonly env?: unknown;
 }
 
-/** The options of one call that concern notifications. */
 export interface CallListeners extends NotificationListeners {
   readonly logLevel?: LogLevel | undefined;
 }
@@ -71,7 +70,6 @@ export class Contexts {
   readonly defaultContext: Context;
   readonly cache: Cache | undefined;
   readonly identity: ContextsOptions["identity"];
-  /** The level of calls that do not set one. */
   logLevel: LogLevel | undefined;
   /** Whether all calls ask for progress, even those without a listener of their own. */
   readonly wantsProgress: boolean;
@@ -108,7 +106,6 @@ export class Contexts {
     };
   }
 
-  /** Call this when the connection has ended or could not be opened. */
   end(reason: unknown): void {
     this.#closed.abort(reason);
   }
@@ -146,7 +143,6 @@ export class Contexts {
     return token.attachTo(context as ContextBeforeSignal);
   }
 
-  /** Passes a notification to the cache and to the listeners. */
   notify(notification: Notification, listeners: CallListeners = {}): void {
     const known = notification.params === undefined ? { ...notification, params: {} } : notification;
     const isLog = isNotificationOf(known, "notifications/message");
@@ -161,7 +157,6 @@ export class Contexts {
     }
   }
 
-  /** The least urgent log level that a call wants. */
   levelFor(listeners: CallListeners): LogLevel | undefined {
     return listeners.logLevel ?? this.logLevel ?? (listeners.onLog === undefined ? undefined : "info");
   }

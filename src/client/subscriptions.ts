@@ -63,7 +63,6 @@ export class Subscriptions {
     this.#acknowledgeMs = acknowledgeMs;
   }
 
-  /** Resolves when the server has acknowledged the subscription. */
   async listen(
     filter: SubscriptionFilter,
     onEvent?: (event: ChangeEvent) => void,
@@ -104,7 +103,6 @@ export class Subscriptions {
     return subscription;
   }
 
-  /** `failure` is the error that broke the connection, if any. */
   endAll(failure?: ConnectionError): void {
     for (const subscription of this.#open) subscription.end(failure);
   }
@@ -153,7 +151,6 @@ class OpenSubscription implements Subscription {
     this.#acknowledged.resolve();
   }
 
-  /** Ends the subscription when the request is answered or fails. */
   follow(answer: Promise<unknown>): void {
     answer.then(
       () => this.#end(),

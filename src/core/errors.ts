@@ -114,6 +114,11 @@ export class ConnectionError extends Error {
   }
 }
 
+/** For what cannot be used, so that the request has not run. */
+export function refused(message: string, cause?: unknown): ConnectionError {
+  return new ConnectionError("refused", message, { mayHaveRun: false, cause });
+}
+
 /**
  * An error whose message is meant for the caller of a tool, a resource or a prompt. Messages of other errors may be
  * hidden from callers; see the option `maskErrors` of `createServer`.

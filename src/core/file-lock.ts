@@ -8,8 +8,8 @@ import { readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { KeyedMutex, pause, unref } from "./async.ts";
-import { ConnectionError } from "./errors.ts";
-import { makePrivateDirectory, refused } from "./private-files.ts";
+import { ConnectionError, refused } from "./errors.ts";
+import { makePrivateDirectory } from "./private-files.ts";
 import { errorMessage, systemErrorCode } from "./values.ts";
 
 /** Six minutes: the user may be signing in while the lock is held, which may take five. */

@@ -4,7 +4,7 @@
 import { constants, type Stats } from "node:fs";
 import { lstat, open, rm } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
-import { ConnectionError } from "./errors.ts";
+import { refused } from "./errors.ts";
 import { homeFolder, makeDirectory, ownerProblem, replaceFile } from "./files.ts";
 import { errorMessage, systemErrorCode } from "./values.ts";
 
@@ -66,8 +66,4 @@ async function withContext<T>(what: string, work: () => Promise<T>): Promise<T> 
   } catch (error) {
     throw refused(`${what}: ${errorMessage(error)}`, error);
   }
-}
-
-export function refused(message: string, cause?: unknown): ConnectionError {
-  return new ConnectionError("refused", message, { mayHaveRun: false, cause });
 }

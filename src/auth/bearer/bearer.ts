@@ -102,7 +102,6 @@ const ALGORITHMS = [
   "Ed25519",
 ];
 
-/** The options of the built-in verification of JWTs. */
 const JWT_OPTIONS = ["jwks", "issuer", "audience", "algorithms", "clockToleranceMs"] as const;
 
 const DEFAULT_CLOCK_TOLERANCE_MS = 5_000;
@@ -162,7 +161,6 @@ class Bearer implements Required<Authenticator> {
     return paths.includes(path) ? { resource, ...metadata } : undefined;
   }
 
-  /** The values of `aud` that are accepted. */
   #audience({ endpoint }: Credentials): readonly string[] {
     const { audience } = this.#settings;
     if (audience !== undefined) return audience;
@@ -258,13 +256,10 @@ export function parseAuthorization(authorization: string = ""): { readonly token
 export interface BearerChallenge {
   readonly error?: "invalid_request" | "invalid_token" | "insufficient_scope";
   readonly description?: string;
-  /** The scopes that the call needs. */
   readonly scopes?: readonly string[];
-  /** The URL of the resource metadata. */
   readonly metadata?: string | undefined;
 }
 
-/** The value of the header WWW-Authenticate. */
 export function challengeHeader({ error, description, scopes = [], metadata }: BearerChallenge): string {
   const scope = scopes.length === 0 ? undefined : scopes.join(" ");
   const fields = defined({ error, error_description: description, scope, resource_metadata: metadata });

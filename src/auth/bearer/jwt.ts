@@ -7,7 +7,6 @@ import type { Identity } from "../../core/authentication.ts";
 import { errorMessage, fieldsOf, isObject } from "../../core/values.ts";
 import { metadataUrls, OAuthFetch, type OAuthFetchOptions } from "../oauth/oauth-fetch.ts";
 
-/** How JWTs are verified. */
 export interface JwtRules {
   readonly issuers: readonly string[];
   readonly jwks: URL | jose.JSONWebKeySet | jose.JWTVerifyGetKey | undefined;
@@ -15,7 +14,6 @@ export interface JwtRules {
   readonly clockToleranceMs: number;
 }
 
-/** Why a token is refused. */
 export interface InvalidToken {
   readonly fault: string;
 }
@@ -35,7 +33,6 @@ const FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["ERR_JWT_INVALID", "The token is malformed"],
 ]);
 
-/** Faults of a claim, by its name. */
 const CLAIM_FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["aud", "The token was not issued for this server"],
   ["exp", "The token does not say when it expires"],

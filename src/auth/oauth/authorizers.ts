@@ -112,6 +112,6 @@ export function tokenAuthorizer(token: string | (() => string | Promise<string>)
 }
 
 /** Visible ASCII: more than RFC 6750, 2.1 allows, but safe in a header. */
-function isToken(value: unknown): boolean {
+export function isToken(value: unknown): boolean {
   return typeof value === "string" && /^[\x21-\x7e]+$/.test(value);
 }

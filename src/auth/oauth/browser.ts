@@ -1,7 +1,8 @@
 // Opens a URL in the user's browser: without a shell, and only if it is http or https, since it comes from a remote
 // server.
 
-import { ConnectionError } from "../../core/errors.ts";
+import type { ConnectionError } from "../../core/errors.ts";
+import { refused } from "../../core/errors.ts";
 
 /** The platform and environment that decide which browser is started. Tests pass their own. */
 export interface Desktop {
@@ -13,7 +14,6 @@ type BrowserCommand = readonly [file: string, ...args: string[]];
 
 const MAX_URL_LENGTH = 8_192;
 
-/** Returns the URL if it may be opened in a browser, and throws if not. */
 export function checkBrowserUrl(address: URL | string): URL {
   if (!URL.canParse(String(address))) throw notOpened("it is not a valid URL");
   const url = new URL(address);
@@ -88,5 +88,5 @@ function escapeUrl(url: URL): string {
 }
 
 function notOpened(why: string): ConnectionError {
-  return new ConnectionError("refused", `The authorization URL was not opened: ${why}`, { mayHaveRun: false });
+  return refused(`The authorization URL was not opened: ${why}`);
 }

@@ -26,7 +26,6 @@ export class ClientRegistry {
     this.#grantType = grantType;
   }
 
-  /** The client for new tokens. Registers it if necessary. */
   async current(
     server: Server,
     resource: string,

@@ -11,7 +11,6 @@ import { type ChallengeParams, reasonOf, redact, unauthorized } from "./errors.t
 import { isSameIssuer } from "./grants.ts";
 import { type DocumentSearch, metadataUrls, type OAuthFetch } from "./oauth-fetch.ts";
 
-/** An authorization server, and the resource to request tokens for. */
 export interface TokenTarget {
   readonly server: oauth.AuthorizationServer;
   readonly resource: string;
@@ -20,9 +19,7 @@ export interface TokenTarget {
 }
 
 export interface DiscoveryResult extends TokenTarget {
-  /** The scopes that the resource metadata lists. */
   readonly scopes?: readonly string[];
-  /** Whether the MCP server accepts only tokens that are bound to a key. */
   readonly requiresDpop: boolean;
 }
 
@@ -115,7 +112,6 @@ function resourceName(mcpServer: URL): string {
 
 type ChosenServer = Pick<TokenTarget, "server" | "usesDefaultEndpoints">;
 
-/** @param mayLackMetadata Whether the default endpoints are used if the server has no metadata. */
 async function fetchServer(
   issuer: string,
   mayLackMetadata: boolean,
@@ -132,7 +128,6 @@ async function fetchServer(
   throw unauthorized(`${redact(issuer)} has no metadata (${reasons.join("; ")})`);
 }
 
-/** Finds an authorization server that has issued tokens before. */
 export async function fetchKnownServer(
   issuer: string,
   usesDefaultEndpoints: boolean,

@@ -14,11 +14,7 @@ export function unauthorized(message: string, hint?: Hint): ConnectionError {
 /** Strings that no message may contain, even if a server repeats them. Undefined and very short ones are ignored. */
 export type Secrets = readonly (string | undefined)[];
 
-/**
- * Converts an error into one that is safe to show.
- *
- * @param doing What was attempted, such as "getting a token".
- */
+/** Converts an error into one that is safe to show. `doing`: what was attempted, such as "getting a token". */
 export function authFailure(doing: string, error: unknown, secrets: Secrets = [], hint?: Hint): ConnectionError {
   if (error instanceof ConnectionError && (error.kind === "unauthorized" || error.kind === "cancelled")) return error;
   const { name } = fieldsOf(error);
@@ -27,7 +23,6 @@ export function authFailure(doing: string, error: unknown, secrets: Secrets = []
   return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`, hint);
 }
 
-/** Does the work. If it fails, throws the error that `authFailure` makes of it. */
 export async function attempting<T>(
   doing: string,
   secrets: Secrets,
@@ -58,7 +53,6 @@ export function reasonOf(error: unknown, secrets: Secrets = []): string {
   return redact(`${error.message}: ${cause.message || systemErrorCode(cause)}`);
 }
 
-/** The OAuth error code that the server sent in its response or redirect. */
 export function errorCode(error: unknown): string | undefined {
   const { error: code } = fieldsOf(error);
   return typeof code === "string" ? code : undefined;
@@ -80,11 +74,9 @@ export function redact(text: string, secrets: Secrets = []): string {
   return line.length > MAX_TEXT_LENGTH ? `${line.slice(0, MAX_TEXT_LENGTH)}...` : line;
 }
 
-/** The parameters of all challenges for tokens in one header. */
 export interface ChallengeParams {
   /** The schemes of all challenges in the header, also of those not for tokens, in lower case. */
   readonly schemes: ReadonlySet<string>;
-  /** The URL of the resource metadata. */
   readonly metadata?: string;
   readonly scopes?: readonly string[];
   readonly error?: string;
@@ -141,7 +133,6 @@ function parseSchemes(header: string): { scheme: string; params: Map<string, str
  */
 export class NoSignInError extends ConnectionError {
   readonly server: string;
-  /** Why the default endpoints failed. */
   override readonly cause: ConnectionError;
 
   constructor(server: string, cause: ConnectionError) {
@@ -155,7 +146,6 @@ export class NoSignInError extends ConnectionError {
     return new NoSignInError(hide(this.server), redactConnectionError(this.cause, hide));
   }
 
-  /** The error, or the one that led to it. */
   static in(error: unknown): NoSignInError | undefined {
     let one = error;
     while (one instanceof ConnectionError && !(one instanceof NoSignInError)) one = one.cause;

@@ -6,7 +6,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { unref, withTimeout } from "../../core/async.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, refused } from "../../core/errors.ts";
 import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
 import { errorMessage, systemErrorCode } from "../../core/values.ts";
 import { checkBrowserUrl, openBrowser } from "./browser.ts";
@@ -152,7 +152,7 @@ export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirec
     try {
       await open(address);
     } catch (error) {
-      if (onAddress === undefined) throw refused(errorMessage(error), error);
+      if (onAddress === undefined) throw notSent(errorMessage(error), error);
       return onAddress(address, false);
     }
     onAddress?.(address, true);
@@ -167,8 +167,8 @@ export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirec
       signal.throwIfAborted();
       const address = checkBrowserUrl(url);
       const state = address.searchParams.get("state") ?? "";
-      if (state === "") throw refused("the URL has no `state`, so the callback could not be recognized");
-      if (waiting.has(state)) throw refused("a visit with the same state is in progress");
+      if (state === "") throw notSent("the URL has no `state`, so the callback could not be recognized");
+      if (waiting.has(state)) throw notSent("a visit with the same state is in progress");
       const callback = new Promise<URL>((resolve) => waiting.set(state, resolve));
       const what = `The user did not come back from the authorization server to ${origin()}${path}`;
       const advice = "try again, and sign in on the page that opens";
@@ -191,9 +191,8 @@ async function openOrThrow(url: URL): Promise<void> {
   throw new Error("no browser was found; set `onAddress`, and show the URL that it gets to the user");
 }
 
-function refused(why: string, cause?: unknown): ConnectionError {
-  const message = `The user could not be sent to the authorization server: ${why}`;
-  return new ConnectionError("refused", message, { mayHaveRun: false, cause });
+function notSent(why: string, cause?: unknown): ConnectionError {
+  return refused(`The user could not be sent to the authorization server: ${why}`, cause);
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {

@@ -9,7 +9,7 @@ import { SingleFlight } from "../../core/async.ts";
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import type { ConnectionError } from "../../core/errors.ts";
 import { hidePaths, redactConnectionError } from "../../core/secrets.ts";
-import { defined } from "../../core/values.ts";
+import { defined, type Optional } from "../../core/values.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { coversUrl, discover, type DiscoveryResult, fetchKnownServer } from "./discovery.ts";
 import type { TokenTarget } from "./discovery.ts";
@@ -29,7 +29,6 @@ import { isDue, isExpired, memoryTokens, StoredTokens, type Tokens, toTokens } f
 import { authorizationCode, isFinalRefusal, requestOptions, requestToken, revokeTokens } from "./token-request.ts";
 import type { Grant, OAuthClient, OAuthOptions } from "./types.ts";
 
-/** The tokens in use. */
 interface CurrentTokens {
   readonly tokens: Tokens;
   readonly key: DPoPKey | undefined;
@@ -53,12 +52,10 @@ export class OAuthAuthorizer implements Authorizer {
   readonly #stored: StoredTokens;
   readonly #clients: ClientRegistry;
   readonly #singleFlight = new SingleFlight();
-  /** The authorization server that was looked up last. */
   #server: oauth.AuthorizationServer | undefined;
   #current: CurrentTokens | undefined;
   #pausedUntil = 0;
 
-  /** @param url The URL of the MCP server. */
   constructor(url: URL, options: OAuthOptions) {
     const mcpServer = new URL(url);
     mcpServer.hash = "";
@@ -230,7 +227,6 @@ export class OAuthAuthorizer implements Authorizer {
     if (current !== undefined && isOther) await this.#stored.delete(current.tokens);
   }
 
-  /** Returns why an authorization server cannot be used, as the end of a sentence; undefined if it can. */
   #rejectServer(server: oauth.AuthorizationServer): string | undefined {
     const { issuer = server.issuer } = this.#options.client ?? {};
     if (isSameIssuer(server.issuer, issuer)) return this.#grant.rejectServer?.(server);
@@ -329,13 +325,13 @@ export class OAuthAuthorizer implements Authorizer {
     return dpop ?? (requiresDpop || (schemes.has("dpop") && !schemes.has("bearer")));
   }
 
-  /** Throws if another token would not help. */
   #failIfUseless(
     { attempt, status, sent }: Challenge,
     params: ChallengeParams,
     current: CurrentTokens | undefined,
   ): void {
-    const name = nameOf(this.#mcpServer);
+    // Without the path, which may contain a key.
+    const name = this.#mcpServer.origin;
     const scope = params.scopes && `scope "${params.scopes.join(" ")}"`;
     const words = challengeWords(params, sent["authorization"], scope).join(", ");
     const why = words === "" ? "" : ` (${words})`;
@@ -365,11 +361,6 @@ function checkTokens(tokens: Tokens): Tokens {
   );
 }
 
-/** Without the path, which may contain a key. */
-function nameOf({ origin }: URL): string {
-  return origin;
-}
-
 function authorizationHeader({ scheme, access }: Tokens): string {
   return `${scheme} ${access}`;
 }
@@ -389,25 +380,16 @@ function notGranted(
   { issuer, asked, granted = asked }: Tokens,
   { scopes = [] }: ChallengeParams,
 ): Error {
-  const needs = `${nameOf(mcpServer)} requires the scope "${redact(scopes.join(" "))}"`;
+  const needs = `${mcpServer.origin} requires the scope "${redact(scopes.join(" "))}"`;
   if (includesAll(granted, scopes)) return unauthorized(`${needs}, but refused a token of ${issuer} that has it`);
   const gave = `${issuer} was asked for it and granted only "${redact(granted.join(" "))}"`;
   return unauthorized(`${needs}: ${gave}; grant it there`);
 }
 
-export interface ScopeSources {
-  /** The scopes in the refusal. */
-  readonly challenged?: readonly string[] | undefined;
-  /** The scopes in the resource metadata. */
-  readonly listed?: readonly string[] | undefined;
-  /** The scopes of the last request to the same authorization server. */
-  readonly requestedBefore?: readonly string[] | undefined;
-  /** The scopes that the program always wants. */
-  readonly configured?: readonly string[] | undefined;
-  /** The scopes that the authorization server lists. */
-  readonly serverSupports?: readonly string[] | undefined;
-  readonly wantsRefreshToken: boolean;
-}
+/** Lists of scopes: those of the refusal, of the resource, of the request before, of the options, and of the server. */
+type ScopeSources = { readonly wantsRefreshToken: boolean } & Optional<
+  Record<"challenged" | "listed" | "requestedBefore" | "configured" | "serverSupports", readonly string[]>
+>;
 
 const OFFLINE_ACCESS = "offline_access";
 

@@ -13,7 +13,6 @@ type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export interface OAuthFetchOptions {
   /** Default: the guarded fetch. */
   readonly fetch?: Fetch | undefined;
-  /** Whether the guarded fetch may reach private addresses. */
   readonly allowPrivateNetwork?: boolean | undefined;
   /** How many redirects to follow to a document, within its origin. */
   readonly maxRedirects?: number;
@@ -26,7 +25,6 @@ const MAX_REDIRECTS = 3;
 const REQUEST_TIMEOUT_MS = 30_000;
 const STATUS_WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
-/** A document, or why there is none. */
 export interface DocumentSearch<T> {
   readonly found?: T;
   /** One reason for each URL that had no document. */
@@ -37,7 +35,6 @@ export interface DocumentSearch<T> {
 
 export class OAuthFetch {
   readonly #fetch: Fetch;
-  /** Whether http may be used on this machine. */
   readonly allowsHttp: boolean;
   readonly #maxRedirects: number;
 
@@ -57,7 +54,6 @@ export class OAuthFetch {
     return this.allowsHttp && url.protocol === "http:" && isLoopback(url.hostname);
   }
 
-  /** Reads the whole response. */
   async request(url: URL, init: RequestInit): Promise<Response> {
     if (!this.allows(url)) {
       const rule = "http is allowed only between servers on this machine";
@@ -113,7 +109,6 @@ export class OAuthFetch {
     return { reasons, isAbsent };
   }
 
-  /** Follows redirects within the origin. */
   async #get(url: URL, signal: AbortSignal | undefined): Promise<Response> {
     const headers = { accept: "application/json" };
     const init: RequestInit = { method: "GET", headers, redirect: "manual", ...defined({ signal }) };
@@ -158,7 +153,6 @@ function withTimeout(fetch: Fetch): Fetch {
   };
 }
 
-/** Reads the whole body, up to the limit. */
 async function readText(url: URL, { status, body }: Response): Promise<string> {
   // Browsers report a redirect that is not followed as status 0.
   if (status === 0) throw unauthorized(`${url.origin} answers with a redirect, which is not followed here`);
@@ -176,7 +170,6 @@ async function readText(url: URL, { status, body }: Response): Promise<string> {
   return new Blob(chunks).text();
 }
 
-/** The error code in the body of a response, if there is one. */
 function errorIn(text: string): string | undefined {
   try {
     return errorCode(JSON.parse(text)) || undefined;

@@ -67,7 +67,6 @@ export function memoryTokens(): TokenStore {
 export interface StoredTokensOptions {
   readonly store: TokenStore;
   readonly mcpServer: URL;
-  /** The grant and client that the tokens belong to. */
   readonly owner: string;
   /** Called if an entry could not be written. The flow goes on without the store. */
   readonly onNotice: (text: string) => void;
@@ -85,7 +84,6 @@ export class StoredTokens {
     this.#options = options;
   }
 
-  /** The tokens that were used last. */
   async last(): Promise<Tokens | undefined> {
     const lastUsed = await this.lastUsed();
     return lastUsed === undefined ? undefined : this.get(lastUsed);
@@ -156,13 +154,11 @@ export class StoredTokens {
   }
 }
 
-/** A server that has stored tokens or a registered client. */
 export interface StoredServer {
   readonly url: string;
   /** The id of the client that the tokens were asked for with, if it was registered by hand. */
   readonly client?: string;
   readonly tokens?: Tokens;
-  /** The keys of its entries. */
   readonly keys: readonly string[];
 }
 
@@ -171,7 +167,6 @@ interface ListableStore extends Pick<TokenStore, "get"> {
   keys(): Promise<readonly string[]>;
 }
 
-/** Whether a user has signed in to this server before. */
 export async function hasStoredTokens(store: ListableStore, url: URL): Promise<boolean> {
   const [end] = url.href.split("#");
   return (await store.keys()).some((key) => key.startsWith("server ") && key.endsWith(` ${end}`));
@@ -240,7 +235,6 @@ function hasStrings<Name extends string, List extends string = never>(
 /** A token is renewed at most this long before it expires. */
 const RENEWAL_MARGIN_MS = 60_000;
 
-/** @param binding What the tokens are bound to; for a refresh, the tokens before. */
 export function toTokens(
   response: oauth.TokenEndpointResponse,
   binding: Omit<Tokens, "access" | "scheme">,

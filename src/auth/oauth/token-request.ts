@@ -88,7 +88,6 @@ export function requestOptions(
   };
 }
 
-/** Makes a token request. `options` are for reading the response. */
 export function requestToken(
   server: oauth.AuthorizationServer,
   { client, auth }: OAuthClient,
@@ -104,9 +103,8 @@ export function requestToken(
 }
 
 /**
- * Makes the token request of a grant without a user. If the server refuses, no other server is tried.
- *
- * @param advice What to check if the server refuses, as the end of a sentence.
+ * Makes the token request of a grant without a user. `advice`: what to check if the server refuses, as the end of a
+ * sentence. No other server is tried.
  */
 export function requestTokens(
   { server, resource, scope, http }: GrantContext,
@@ -139,7 +137,6 @@ const UNRELATED_ERRORS: ReadonlySet<string> = new Set([
   "use_dpop_nonce",
 ]);
 
-/** Whether the server has rejected the refresh token, so that a retry is useless. */
 export function isFinalRefusal(error: unknown): boolean {
   const code = errorCode(error);
   if (code === undefined || UNRELATED_ERRORS.has(code)) return false;
@@ -200,7 +197,6 @@ async function findIdentityProvider(
 
 export interface IdentityAssertion {
   readonly assertion: string;
-  /** The issuer of the identity provider. */
   readonly issuer: string;
   /** The scopes that the organization allows, if the response names them. */
   readonly scope: string | undefined;
@@ -242,11 +238,7 @@ export async function identityAssertion(
 const MAX_VISITS = 10;
 const VISITS_WINDOW_MS = 600_000;
 
-/**
- * The authorization code grant: the user is sent to the authorization server and comes back with a code.
- *
- * @param allows Whether the user may be sent to this URL.
- */
+/** The user is sent to the authorization server and comes back with a code. `allows`: whether to this URL. */
 export function authorizationCode(redirect: Redirect | undefined, allows: (url: URL) => boolean): Grant {
   const visits: number[] = [];
   return {
@@ -330,7 +322,6 @@ async function signIn(context: GrantContext, redirect: Redirect): Promise<oauth.
   }
 }
 
-/** Refuses http across a network, where anyone could read the code. */
 async function checkedRedirectUri(redirect: Redirect): Promise<string> {
   const uri = await redirect.uri;
   const { protocol = "", hostname = "" } = URL.canParse(uri) ? new URL(uri) : {};

@@ -5,7 +5,8 @@ import { createHash } from "node:crypto";
 import { lstat, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { callListener } from "../../core/listeners.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import type { ConnectionError } from "../../core/errors.ts";
+import { refused } from "../../core/errors.ts";
 import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
 import { fileLock } from "../../core/file-lock.ts";
 import { readPrivate, stateDirectory, writePrivate } from "../../core/private-files.ts";
@@ -44,7 +45,6 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): File
   const onNotice = options.onNotice ?? ((text: string) => process.emitWarning(text));
   const notice = (text: string): void => callListener("onNotice", onNotice, [text]);
 
-  /** Returns undefined if the file is broken. */
   const read = async (): Promise<Map<string, string> | undefined> => parseEntries((await readPrivate(file)) ?? "{}");
 
   /** What `get` has read last, and the state of the file then. `get` is called for every request. */
@@ -97,7 +97,6 @@ async function stateOf(file: string): Promise<string | undefined> {
   return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ");
 }
 
-/** Returns undefined unless the text is a JSON object of strings. */
 function parseEntries(text: string): Map<string, string> | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
@@ -180,7 +179,7 @@ async function loadKeyring(): Promise<Keyring> {
     const why =
       "The keychain needs the package @napi-rs/keyring, which is not installed or does not support this system";
     const advice = "run npm install @napi-rs/keyring, or keep tokens in a file with fileTokens()";
-    throw new ConnectionError("refused", `${why}: ${advice}`, { cause, mayHaveRun: false });
+    throw refused(`${why}: ${advice}`, cause);
   }
 }
 
@@ -190,6 +189,5 @@ function keychainUnavailable(cause: unknown): ConnectionError {
       ? "start a Secret Service (such as gnome-keyring, in a D-Bus session) and unlock it"
       : "unlock it";
   const advice = `${remedy}, or keep tokens in a file with fileTokens()`;
-  const message = `The system's keychain could not be used (${errorMessage(cause)}); ${advice}`;
-  return new ConnectionError("refused", message, { cause, mayHaveRun: false });
+  return refused(`The system's keychain could not be used (${errorMessage(cause)}); ${advice}`, cause);
 }

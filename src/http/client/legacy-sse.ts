@@ -3,7 +3,7 @@
 // requests in flight fail, and the next handshake opens a new stream.
 
 import { abortable, ignoreRejection, onAbort } from "../../core/async.ts";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, refused } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, plainId, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
@@ -170,6 +170,5 @@ function parseAddress(data: string, base: URL): URL {
     throw new ConnectionError("protocol", "The server sent an invalid address to post to");
   const address = new URL(data, base);
   if (address.origin === base.origin) return address;
-  const problem = `The server wants messages sent to another origin, ${address.origin}, which is not allowed`;
-  throw new ConnectionError("refused", problem, { mayHaveRun: false });
+  throw refused(`The server wants messages sent to another origin, ${address.origin}, which is not allowed`);
 }

@@ -5,7 +5,7 @@
 import ipaddr from "ipaddr.js";
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, refused } from "../../core/errors.ts";
 import { forwardAbort } from "../../core/async.ts";
 import { meansLoopback, withoutBrackets } from "../../core/hosts.ts";
 import { defined } from "../../core/values.ts";
@@ -97,7 +97,7 @@ const REASONS: Readonly<Record<Exclude<AddressKind, "public">, string>> = {
 };
 
 function refusedError(address: string, why: string): ConnectionError {
-  return new ConnectionError("refused", `Refused to connect to ${address}: ${why}`, { mayHaveRun: false });
+  return refused(`Refused to connect to ${address}: ${why}`);
 }
 
 /** Classifies the host of a URL. A name counts as public and is checked at lookup, unless it means this machine. */
@@ -199,7 +199,7 @@ export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
 
 function parseUrl(address: string | URL): URL {
   if (URL.canParse(String(address))) return new URL(address);
-  throw new ConnectionError("refused", "Refused to connect: the address is not a valid URL", { mayHaveRun: false });
+  throw refused("Refused to connect: the address is not a valid URL");
 }
 
 function toRequest(url: URL, init: RequestInit): ClientHttpRequest {

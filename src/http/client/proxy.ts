@@ -7,7 +7,7 @@ import { type ClientRequest, type IncomingMessage, request as plainRequest } fro
 import { Agent, type AgentOptions, request as secureRequest } from "node:https";
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
-import { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, refused } from "../../core/errors.ts";
 import { meansLoopback, withoutBrackets } from "../../core/hosts.ts";
 import { asError, systemErrorCode } from "../../core/values.ts";
 import { hostOf } from "./requester-errors.ts";
@@ -149,10 +149,6 @@ export function proxyFailed(proxy: Proxy, error: unknown): ConnectionError {
 
 function name({ url, variable }: Proxy): string {
   return `The proxy at ${hostOf(url)} (${variable})`;
-}
-
-function refused(message: string, cause?: unknown): ConnectionError {
-  return new ConnectionError("refused", message, { cause, mayHaveRun: false });
 }
 
 /**
