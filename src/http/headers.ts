@@ -1,11 +1,12 @@
-// The MCP headers of HTTP requests, which the client writes (client/request-headers.ts) and the server checks. Stateless requests repeat parts of
-// the body in headers, so that proxies can route them without reading the body. Headers and body must agree
-// (specification, basic/transports/streamable-http). Headers that repeat tool arguments are checked where the tool's
-// schema is known.
+// The MCP headers of HTTP requests, which the client writes and the server checks. Stateless requests repeat parts of the
+// body in headers, so that proxies can route them without reading the body. Headers and body must agree (specification,
+// basic/transports/streamable-http). Headers that repeat tool arguments are checked where the tool's schema is known.
 
+import { isObject } from "../core/values.ts";
 import type { RequestMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
-import { decodeHeaderValue } from "../protocol/header-values.ts";
+import { decodeHeaderValue, encodeHeaderValue } from "../protocol/header-values.ts";
+import { META } from "../protocol/model/base.ts";
 import type { RequestHeaders } from "./server/http-request.ts";
 
 export const REVISION_HEADER = "mcp-protocol-version";
@@ -49,4 +50,29 @@ function compare(header: string, given: string | typeof INVALID | undefined, bod
   throw McpError.of("header_mismatch", `The header ${header} ${problem}; it must repeat the value in the body`, {
     header,
   });
+}
+
+export const POST_HEADERS: Readonly<Record<string, string>> = {
+  "content-type": "application/json",
+  accept: "application/json, text/event-stream",
+};
+
+export function statelessHeaders({ method, params }: RequestMessage): Record<string, string> {
+  const meta = params?.["_meta"];
+  const revision = isObject(meta) ? meta[META.revision] : undefined;
+  const field = NAME_FIELDS.get(method);
+  const name = field === undefined ? undefined : params?.[field];
+  return {
+    ...POST_HEADERS,
+    ...(typeof revision === "string" ? { [REVISION_HEADER]: revision } : undefined),
+    "mcp-method": encodeHeaderValue(method),
+    ...(typeof name === "string" ? { "mcp-name": encodeHeaderValue(name) } : undefined),
+  };
+}
+
+export function sessionHeaders(session: string | undefined, revision: string | undefined): Record<string, string> {
+  return {
+    ...(session === undefined ? undefined : { [SESSION_HEADER]: session }),
+    ...(revision === undefined ? undefined : { [REVISION_HEADER]: revision }),
+  };
 }

@@ -24,8 +24,7 @@ import type { Transport } from "../../transport/transport.ts";
 import { HttpConnection, type HttpTarget } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { learning } from "./learned-tools.ts";
-import { resubscribing } from "./resubscribe.ts";
-import { retrying } from "./retry.ts";
+import { resubscribing, retrying } from "./retry.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { sharingListens } from "./shared-listens.ts";
 import { StatelessHttp } from "./stateless.ts";
@@ -35,7 +34,6 @@ const SESSION_TRANSPORTS = { session: SessionHttpTransport, "legacy-sse": Legacy
 type Style = "stateless" | keyof typeof SESSION_TRANSPORTS;
 
 const MAX_REMEMBERED = 1_000;
-/** The style found last, by preference and URL. */
 const remembered = new Map<string, Style>();
 
 export async function openHttp(target: HttpTarget, options: ServerConnectionOptions): Promise<ServerConnection> {
@@ -55,11 +53,6 @@ export async function openHttp(target: HttpTarget, options: ServerConnectionOpti
   }
 }
 
-interface Connected {
-  readonly style: Style;
-  readonly connection: ServerConnection;
-}
-
 class ConnectAttempt {
   readonly #target: HttpTarget;
   readonly #options: ServerConnectionOptions;
@@ -73,8 +66,7 @@ class ConnectAttempt {
     this.#revision = revision;
   }
 
-  /** Tries the style that was found last, and then all in order. */
-  async open(known: Style | undefined): Promise<Connected> {
+  async open(known: Style | undefined): Promise<{ readonly style: Style; readonly connection: ServerConnection }> {
     const failures: string[] = [];
     let sessionFailure: unknown;
     const styles = this.#styles(known);
@@ -192,7 +184,6 @@ class ConnectAttempt {
     throw new ConnectionError("protocol", error.message, { cause: error });
   }
 
-  /** Lists the failures of all styles in one error, since the last one alone is misleading. */
   #allFailed(error: unknown, failures: readonly string[]): unknown {
     if (!(error instanceof ConnectionError) || failures.every((problem) => problem === error.problem)) return error;
     const { origin } = this.#target.url;

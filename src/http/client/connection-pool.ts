@@ -17,7 +17,6 @@ import { notSendable } from "./requester-errors.ts";
 
 /** Connections per host. More requests wait. */
 const MAX_SOCKETS = 1_024;
-/** Idle connections kept per host. */
 const MAX_IDLE = 16;
 /**
  * A server may close an idle connection at any time. A request written at that moment is lost, and a POST cannot be
@@ -28,13 +27,11 @@ const IDLE_MS = 4_000;
 const MAX_IDLE_MS = 30_000;
 const IDLE_MARGIN_MS = 1_000;
 
-/** How the requests to one origin are sent. */
 export interface Route {
   readonly agent: Agent;
   readonly request: (options: RequestOptions) => ClientRequest;
   /** Whether the first connection is one with TLS. */
   readonly isSecure: boolean;
-  /** Changes the options so that the request is sent to a proxy. */
   viaProxy?(options: RequestOptions, url: URL): RequestOptions;
   /** The error for a response that is the proxy's own. */
   refusal?(status: number): ConnectionError | undefined;
@@ -43,35 +40,27 @@ export interface Route {
 }
 
 const PROXY_VARIABLES = ["https_proxy", "http_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
-/** Only the newest are kept. */
 const MAX_ADDRESSES = 100;
 
-/** Where the requests to one URL go. */
 export interface Address {
   readonly route: Route;
   readonly hostname: string;
   readonly port: number | undefined;
   readonly path: string;
-  /** For the header. */
   readonly host: string;
 }
 
-/** As in `NodeRequesterOptions`. */
 type PoolOptions = Pick<HttpsAgentOptions, "lookup" | "ca">;
 
 /** The connections of one requester. Idle ones are kept briefly, and never keep the process alive. */
 export class ConnectionPool {
-  /** By URL. */
   readonly addresses = new Map<string, Address>();
   readonly #options: AgentOptions;
   readonly #connectTimeoutMs: number;
-  /** By scheme, and by proxy. */
   readonly #agents = new Map<string, Agent>();
-  /** The time at which an idle connection expires. */
   readonly #expiry = new WeakMap<object, number>();
   /** How long a connection may be idle according to its server, less the margin. */
   readonly #announced = new WeakMap<object, number>();
-  /** No idle connection expires before this time. */
   #nextExpiry = Infinity;
   #isClosed = false;
 
@@ -98,7 +87,6 @@ export class ConnectionPool {
     return address;
   }
 
-  /** Loads node:https only when it is needed. */
   async #directRoute(protocol: string): Promise<Route> {
     const https = protocol === "https:" ? await import("node:https") : undefined;
     const agent = this.#agent(protocol, () => new (https?.Agent ?? Agent)(this.#options));
@@ -146,7 +134,6 @@ export class ConnectionPool {
     return agent;
   }
 
-  /** Records how long the server keeps the connection when it is idle. */
   readKeepAlive(response: IncomingMessage): void {
     const header = response.headers["keep-alive"];
     const seconds = header === undefined ? undefined : /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(String(header))?.[1];

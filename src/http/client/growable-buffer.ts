@@ -1,5 +1,5 @@
-// A byte buffer for SSE events and response bodies, and its text. A long content grows in place: its memory is freed at once, without
-// waiting for the garbage collector, and reserving the maximum size uses only address space.
+// A byte buffer for SSE events and response bodies, and its text. A long content grows in place: its memory is freed at
+// once, without waiting for the garbage collector, and reserving the maximum size uses only address space.
 
 import { Buffer, isAscii } from "node:buffer";
 
@@ -19,40 +19,34 @@ export class GrowableBuffer {
   readonly #maxBytes: number;
   #memory: Resizable | undefined;
   #view = EMPTY;
-  #length = 0;
+  length = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = Math.min(maxBytes, MAX_STRING_BYTES);
   }
 
-  get length(): number {
-    return this.#length;
-  }
-
   /** Valid until the buffer changes. */
   get bytes(): Buffer {
-    return this.#view.subarray(0, this.#length);
+    return this.#view.subarray(0, this.length);
   }
 
   /** Returns false, and appends nothing, if the maximum would be exceeded. */
   append(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
-    const length = this.#length + end - start;
+    const length = this.length + end - start;
     if (length > this.#maxBytes) return false;
     if (length > this.#view.length) this.#grow(length);
-    this.#view.set(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end), this.#length);
-    this.#length = length;
+    this.#view.set(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end), this.length);
+    this.length = length;
     return true;
   }
 
-  /** Drops everything from `length` on. */
   truncate(length: number): void {
-    this.#length = Math.min(length, this.#length);
-    if (this.#length <= RETAINED_BYTES && this.#view.length > RETAINED_BYTES) this.#resize(RETAINED_BYTES);
+    this.length = Math.min(length, this.length);
+    if (this.length <= RETAINED_BYTES && this.#view.length > RETAINED_BYTES) this.#resize(RETAINED_BYTES);
   }
 
-  /** Frees all memory. */
   release(): void {
-    this.#length = 0;
+    this.length = 0;
     this.#memory?.resize(0);
     this.#view = EMPTY;
   }
@@ -75,7 +69,7 @@ export class GrowableBuffer {
   }
 }
 
-const EMPTY = Buffer.alloc(0);
+export const EMPTY: Buffer = Buffer.alloc(0);
 
 /** Invalid UTF-8 becomes U+FFFD. */
 export function decodeUtf8(bytes: Buffer): string {
@@ -83,7 +77,6 @@ export function decodeUtf8(bytes: Buffer): string {
   return bytes.length <= RETAINED_BYTES && isAscii(bytes) ? bytes.toString("latin1") : bytes.toString("utf8");
 }
 
-/** Decodes a whole body and removes a byte order mark. */
 export function decodeBody(bytes: Buffer): string {
   const text = decodeUtf8(bytes);
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;

@@ -18,7 +18,6 @@ export interface HttpTarget {
   /** Not closed by the connection. */
   readonly requester: Requester;
   readonly auth?: Authorizer | undefined;
-  /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly limits?: Optional<Limits> | undefined;
   /** Whether error messages leave out the path of the URL. */
@@ -42,7 +41,6 @@ export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
 /** Answers to the server's requests that are sent at once; each is a POST. More wait, and so do the server's streams. */
 const MAX_ANSWERS = 64;
 
-/** After this many attempts a request fails even if the authorizer wants another. */
 const MAX_ATTEMPTS = 8;
 
 export class HttpConnection {
@@ -61,7 +59,6 @@ export class HttpConnection {
     this.#headers = { "user-agent": "catenary", ...Object.fromEntries(entries) };
   }
 
-  /** The body of a POST. Throws a ConnectionError if the message cannot be sent. */
   encode(message: Message): string {
     try {
       return encode(message, this.limits.messageBytes);
@@ -88,7 +85,6 @@ export class HttpConnection {
     return isDenial(response) ? readDenial(url, safe, call.id, false, undefined) : safe;
   }
 
-  /** Sends a request again for as long as the authorizer gets other credentials. */
   async #sendAuthorized(auth: Authorizer, call: HttpCall, url: URL): Promise<HttpResponse> {
     const { method, body, added, waiter } = call;
     const signal = signalOf(call.signal);
@@ -153,7 +149,6 @@ async function whileWaiting<T>(waiter: HttpCall["waiter"], work: Promise<T>): Pr
   }
 }
 
-/** Headers that are never secret. */
 const PUBLIC_HEADERS: ReadonlySet<string> = new Set(["user-agent", "accept", "content-type"]);
 /** Shorter strings are unlikely to be secrets, and may occur in any text by chance. */
 const MIN_SECRET_LENGTH = 6;
@@ -237,7 +232,6 @@ function isAboutRights(refusal: Error): refusal is ConnectionError {
   return refusal instanceof ConnectionError && refusal.kind === "unauthorized";
 }
 
-/** The JSON-RPC error for the request with this id, if the text is one. */
 function parseAnswer(text: string, id: Id): { readonly error: ErrorBody } | undefined {
   try {
     const answer = fieldsOf(JSON.parse(text));
@@ -266,7 +260,6 @@ function accessError(url: URL, status: number, text: string, hasAuthorizer: bool
 }
 
 const MAX_QUOTE_LENGTH = 200;
-/** How much of a body is searched for text. Pages may begin with long styles. */
 const MAX_QUOTED_BODY = 20_000;
 
 /** The beginning of a response body for an error message: on one line, without markup. */

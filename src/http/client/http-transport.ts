@@ -30,25 +30,21 @@ import type { HttpResponse } from "./requester.ts";
 import { isSameId } from "./responses.ts";
 import type { ToolFacts } from "../../tools/facts.ts";
 
-/** How long the server may take to acknowledge a notification. */
 const NOTIFY_TIMEOUT_MS = 5_000;
-/** How long the server may take to acknowledge a response. Longer, because the server needs the response. */
+/** Longer, because the server needs the response. */
 const RESPOND_TIMEOUT_MS = 60_000;
 
 const TOOLS_CHANGED = changedMethod("tools");
 
-/** A session with the server, if the style has one. */
 export interface HttpSession {
   /** Aborted when the session is closed by either side. */
   readonly over: AbortController;
 }
 
-/** A request in flight. */
 export interface SentRequest<Session> {
   readonly controller: AbortController;
   /** The session in which it may have reached the server. */
   sentIn: Session | undefined;
-  /** The caller has cancelled it. */
   isAbandoned: boolean;
 }
 
@@ -92,7 +88,6 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     signal: AbortSignal,
     options?: SendOptions,
   ): Promise<HttpResponse>;
-  /** Reads the response to a message that needs no answer. */
   protected abstract acknowledged(response: HttpResponse, message: Message, session: Session): Promise<void> | void;
 
   protected notify(message: NotificationMessage): Promise<void> {
@@ -197,7 +192,6 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     return decoded.items.some((item) => "message" in item && isResponseTo(item.message, about));
   }
 
-  /** Passes a message or an event on, with the request that it belongs to. */
   protected pass(inbound: Inbound, about?: Id): void {
     if (this.closed.signal.aborted) return;
     const message = inbound.kind === "message" ? inbound.message : undefined;

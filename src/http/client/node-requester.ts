@@ -22,7 +22,6 @@ import {
 } from "./requester-errors.ts";
 
 export interface NodeRequesterOptions {
-  /** Timeout for connecting, including the TLS handshake. */
   readonly connectTimeoutMs?: number;
   /** Resolves a host name, and may refuse it. Default: the resolver of the system. */
   readonly lookup?: LookupFunction;
@@ -56,7 +55,6 @@ function mayRepeat({ method, headers }: ClientHttpRequest): boolean {
   return method === "GET" && headers["dpop"] === undefined;
 }
 
-/** Resolves when the head of the response arrives. */
 function send(
   sent: ClientHttpRequest,
   pool: ConnectionPool,
@@ -177,7 +175,6 @@ function requestOptions(sent: ClientHttpRequest, { route, hostname, port, path, 
   return route.viaProxy === undefined ? options : route.viaProxy(options, sent.url);
 }
 
-/** The names of headers that are written here. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(["accept-encoding", "content-length", "host"]);
 
 /**

@@ -1,10 +1,10 @@
 // The body of a response of node:http: read as a whole or in chunks, or discarded so that its connection can be reused.
 
-import { Buffer } from "node:buffer";
+import type { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { unref } from "../../core/async.ts";
 import type { ConnectionError } from "../../core/errors.ts";
-import { GrowableBuffer } from "./growable-buffer.ts";
+import { EMPTY, GrowableBuffer } from "./growable-buffer.ts";
 import { ReadableResponse } from "./requester.ts";
 import { bodyBroken, responseTooLong } from "./requester-errors.ts";
 
@@ -16,7 +16,6 @@ const MAX_DISCARD_BYTES = 64 * 1024;
 const MAX_DISCARD_MS = 1_000;
 /** The time for an SSE stream is shorter, since a stream ends right after its last event or not at all. */
 const MAX_DISCARD_STREAM_MS = 100;
-/** Buffered bytes above which the response is paused. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
 export class NodeHttpResponse extends ReadableResponse {
@@ -113,7 +112,6 @@ export class NodeHttpResponse extends ReadableResponse {
       });
   }
 
-  /** Pauses the response while too many bytes are unread. */
   async *#readChunks(): AsyncGenerator<Uint8Array, void> {
     const response = this.#response;
     const reclaimer = new ChunkReclaimer(response);
@@ -168,8 +166,6 @@ function joinHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, stri
   }
   return all;
 }
-
-const EMPTY = Buffer.alloc(0);
 
 /** Smaller bodies and chunks are left to the garbage collector, since freeing a chunk costs some microseconds. */
 const MIN_BODY_BYTES = 256 * 1024;

@@ -4,7 +4,6 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 import { hostOf } from "./requester-errors.ts";
 
-/** How many redirects are followed per request. */
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** These keep the method; the others turn a POST into a GET. */
@@ -27,7 +26,6 @@ export function isRedirect({ status, headers }: HttpResponse): boolean {
   return REDIRECTS.has(status) && headers["location"] !== undefined;
 }
 
-/** As `followSameOrigin`, for a response that is a redirect. */
 export async function followRedirect(
   requester: Requester,
   request: ClientHttpRequest,

@@ -5,7 +5,6 @@ import type { Cancellation } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 
-/** Host and port of a URL. */
 export function hostOf(url: URL): string {
   return url.port === "" ? `${url.hostname}:${url.protocol === "https:" ? 443 : 80}` : url.host;
 }
@@ -40,7 +39,6 @@ export function wasNeverSent(error: unknown): boolean {
   return NEVER_SENT.test(code) || NO_HOST.test(code) || CERTIFICATE.test(code) || syscall === "connect";
 }
 
-/** The error if no connection, or no secure one, could be opened. Nothing was sent. */
 export function connectFailed(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const host = hostOf(url);

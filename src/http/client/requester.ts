@@ -36,7 +36,6 @@ export interface HttpResponse {
   discard(): void;
 }
 
-/** Reads a whole body from its chunks. */
 export abstract class ReadableResponse implements HttpResponse {
   readonly url: URL;
   readonly status: number;
@@ -73,6 +72,5 @@ export abstract class ReadableResponse implements HttpResponse {
 export interface Requester {
   /** Rejects with a ConnectionError; its `mayHaveRun` is false only if the server cannot have acted on the request. */
   (request: ClientHttpRequest): Promise<HttpResponse>;
-  /** Closes idle connections. */
   close(): void;
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Context, Handler, Notification } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { resubscribing } from "./resubscribe.ts";
+import { resubscribing } from "./retry.ts";
 
 const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
 const granted = { toolsListChanged: true, resourceSubscriptions: ["a://b"] };

@@ -17,7 +17,6 @@ import {
   RESOURCE_UPDATED,
 } from "../../protocol/subscription.ts";
 
-/** How many listens a caller has before they are combined. */
 const MAX_SEPARATE = 8;
 /** How many URIs are combined in one listen. More would exceed the length that some servers accept. */
 const MAX_URIS = 500;
@@ -43,19 +42,16 @@ function canBeCombined({ params }: Request): boolean {
   return count > 0 && count < MAX_URIS && isObject(filter) && Object.keys(filter).length === 1;
 }
 
-/** A subscription of the caller. */
 interface Member {
   readonly filter: SubscriptionFilter;
   readonly context: Context;
   readonly outcome: Deferred<Result>;
 }
 
-/** A `subscriptions/listen` at the server. */
 interface Listen {
   readonly filter: SubscriptionFilter;
   readonly members: Set<Member>;
   readonly stop: AbortController;
-  /** Whether the server has granted all of it. */
   isGranted: boolean;
   /** The listen that has taken over its members. */
   successor?: Listen;

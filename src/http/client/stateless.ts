@@ -11,7 +11,7 @@ import type { PendingCall } from "../../dialogue/calls/pending-calls.ts";
 import type { NotificationReceiver, UnaryTransport } from "../../dialogue/stateless/back.ts";
 import { changedMethod } from "../../protocol/lists.ts";
 import type { ToolFacts } from "../../tools/facts.ts";
-import { POST_HEADERS, statelessHeaders } from "./request-headers.ts";
+import { POST_HEADERS, statelessHeaders } from "../headers.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import {
   isEventStream,

@@ -2,9 +2,8 @@
 // must not keep out those that come at once.
 
 import type { ByteBudget, ByteHolder } from "../../core/byte-budget.ts";
-import type { BodyCounter } from "./http-request.ts";
 
-export class BodyLimiter implements BodyCounter {
+export class BodyLimiter {
   readonly #max: number;
   readonly #budget: ByteBudget;
   readonly #bodies = new Set<ByteHolder>();

@@ -32,7 +32,6 @@ export class McpEndpoint implements MessageReceiver {
   readonly #parkedCalls: ParkedCalls;
   readonly #front: StatelessFront;
   readonly #shared: SharedLimits;
-  /** For each session. */
   readonly #connection: ConnectionOptions;
   readonly #store: ReplayStore;
   /** Undefined if nothing is kept between requests. */
@@ -114,7 +113,6 @@ export class McpEndpoint implements MessageReceiver {
     this.#calls.open(message, carrier, caller, this.#front, envelope);
   }
 
-  /** Opens a stream for messages outside any request, or resumes a broken stream. */
   async get(reply: HttpReply): Promise<void> {
     const session = await this.#findSession(reply, callerFrom(reply, this.#connection.env));
     checkAccept(reply.request, ["text/event-stream"]);
@@ -128,7 +126,6 @@ export class McpEndpoint implements MessageReceiver {
     reply.sendEmpty(204);
   }
 
-  /** Whether no session is open and no request runs. */
   get isIdle(): boolean {
     return this.#sessions.isEmpty && this.#calls.isEmpty && this.#parkedCalls.isEmpty;
   }

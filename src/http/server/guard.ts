@@ -4,19 +4,13 @@
 // well-formed Host, and still checks Origin. The check does not authenticate the caller.
 
 import { isLoopback, LOOPBACK_NAMES, urlHost } from "../../core/hosts.ts";
+import type { ListenOptions } from "./fields.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
 
-export interface GuardOptions {
-  /** The address we listen on; undefined if another server listens for us. */
-  readonly host?: string | undefined;
-  /** Additional names of this server: "name" with any port, "name:port", or "*.name" for all subdomains of a name. */
-  readonly allowedHosts?: readonly string[] | undefined;
-  /** Additional origins whose pages may call, such as "https://app.example.com". */
-  readonly allowedOrigins?: readonly string[] | undefined;
-}
+/** `host` is the address we listen on; undefined if another server listens for us. */
+export type GuardOptions = Pick<ListenOptions, "host" | "allowedHosts" | "allowedOrigins">;
 
 export interface Guard {
-  /** The error for a request that is not allowed. */
   check(request: HttpRequest): HttpError | undefined;
   /** The CORS headers of the response; empty if there is no Origin or it is not allowed. */
   cors(request: HttpRequest): Readonly<Record<string, string>>;
@@ -24,7 +18,6 @@ export interface Guard {
 
 const ALLOWED_ORIGINS = "allowedOrigins (--allow-origin)";
 
-/** How many accepted Host values and Origin values are remembered. */
 const MAX_REMEMBERED = 512;
 
 export function createGuard(options: GuardOptions = {}): Guard {
@@ -166,10 +159,8 @@ function remember(accepted: Set<string>, value: string): void {
   accepted.add(value);
 }
 
-/** The name of the option in code and on the command line, for messages. */
 const ALLOWED_HOSTS = "allowedHosts (--allow-host)";
 
-/** A host as in a Host header or an origin. */
 interface HostParts {
   /** In lower case; an IPv6 address is in brackets. */
   readonly name: string;
@@ -179,7 +170,6 @@ interface HostParts {
 interface HostRules {
   /** Whether every well-formed host is allowed, because we listen on all addresses and no names were given. */
   readonly isOpen: boolean;
-  /** `host` must be a well-formed Host header. */
   allows(host: string): boolean;
   /** Whether the host is allowed by its own name, not only by a pattern. */
   isListed(host: string): boolean;
@@ -231,7 +221,6 @@ const WILDCARDS: ReadonlySet<string> = new Set(["", "0.0.0.0", "[::]"]);
 
 const HOST = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9._-]{0,253}))(?::([0-9]{1,5}))?$/i;
 
-/** Returns undefined if the host is not well-formed. */
 function parseHost(text: string): HostParts | undefined {
   const match = HOST.exec(text);
   if (match === null) return undefined;

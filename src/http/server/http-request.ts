@@ -4,6 +4,7 @@
 import type { Identity } from "../../core/authentication.ts";
 import type { ByteHolder } from "../../core/byte-budget.ts";
 import { tooLongText } from "../../jsonrpc/codec.ts";
+import type { BodyLimiter } from "./body-limiter.ts";
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
 export type RequestHeaders = Readonly<Record<string, string>>;
@@ -42,7 +43,6 @@ export interface HttpRequest {
    * response if part of it is known to be unsent.
    */
   respond(status: number, headers: Readonly<Record<string, string>>, body?: string): UnsentResponse | undefined;
-  /** Starts a 200 `text/event-stream` response. At most once, and not together with `respond`. */
   stream(headers: Readonly<Record<string, string>>): StreamSink;
 }
 
@@ -51,7 +51,6 @@ export interface DisconnectListener {
   disconnect(): void;
 }
 
-/** Gets the body, or the error that ended it. */
 export interface BodyReceiver {
   onBody(text: string): void;
   onError(error: unknown): void;
@@ -71,14 +70,7 @@ export interface HostInfo<Env = unknown> extends Partial<Omit<Identity, "princip
 export interface BodyLimits {
   readonly messageBytes: number;
   readonly bodyMs: number;
-  /** Counts the body while it arrives. */
-  readonly bodies?: BodyCounter | undefined;
-}
-
-/** Counts the bodies that are still arriving, and may give one up. */
-export interface BodyCounter {
-  update(body: ByteHolder): void;
-  release(body: ByteHolder): void;
+  readonly bodies?: BodyLimiter | undefined;
 }
 
 /** A complete response that the client has not read yet. */
@@ -94,7 +86,6 @@ export interface StreamSink {
   write(text: string): void;
   /** Ends the response after everything written so far. Returns the response if part of it is known to be unsent. */
   end(): UnsentResponse | undefined;
-  /** Disconnects at once; unsent data is lost. */
   destroy(): void;
   /** Bytes written that have not been sent to the client yet. */
   readonly bufferedBytes: number;
@@ -104,7 +95,6 @@ export interface StreamSink {
 export class HttpError extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The kind of error, if the status does not imply it. */
   readonly kind: "parse_error" | "shutting_down" | undefined;
 
   constructor(

@@ -9,21 +9,17 @@ import type { Duplex } from "node:stream";
 import { ConnectionError } from "../../core/errors.ts";
 import { isLoopback, urlHost, withoutBrackets } from "../../core/hosts.ts";
 import { NodeHttpRequest } from "./node-request.ts";
+import type { LimitValues } from "./options.ts";
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0 picks a free port. */
   readonly port: number;
   readonly limits: ListenLimits;
   /** Called for each request. Requests of one connection come in the order in which they were sent. */
   readonly onRequest: (request: NodeHttpRequest) => void;
 }
 
-export interface ListenLimits {
-  readonly headerBytes: number;
-  readonly headerMs: number;
-  readonly bodyMs: number;
-}
+export type ListenLimits = Pick<LimitValues, "headerBytes" | "headerMs" | "bodyMs">;
 
 export interface Listener {
   /** `http://host:port`, reachable from this machine. */
@@ -39,7 +35,6 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** How long a client has to read the response to a malformed request. */
 const LINGER_MS = 2_000;
 
-/** Each open connection with its latest response. */
 type Connections = Map<Duplex, ServerResponse | undefined>;
 
 export async function listen(options: ListenOptions): Promise<Listener> {
@@ -143,7 +138,7 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, latest: S
     socket.destroy();
     return;
   }
-  const status = malformedStatus(error.code);
+  const status = MALFORMED_STATUSES.get(error.code) ?? 400;
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`;
   // The connection stays open for a while and ignores incoming data. If it were closed at once, it would be reset, and
   // the response would be lost.
@@ -152,18 +147,12 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, latest: S
   socket.once("close", () => clearTimeout(timer));
 }
 
-function malformedStatus(code: string | undefined): number {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return 431;
-    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return 413;
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return 408;
-    default:
-      return 400;
-  }
-}
+/** By the code of the error; all others are a 400. */
+const MALFORMED_STATUSES: ReadonlyMap<string | undefined, number> = new Map([
+  ["HPE_HEADER_OVERFLOW", 431],
+  ["HPE_CHUNK_EXTENSIONS_OVERFLOW", 413],
+  ["ERR_HTTP_REQUEST_TIMEOUT", 408],
+]);
 
 async function shut(server: Server, connections: Connections, graceMs: number): Promise<void> {
   // Not http.Server.close: it destroys connections whose response is written but not yet flushed.
@@ -187,7 +176,6 @@ async function shut(server: Server, connections: Connections, graceMs: number): 
   server.close();
 }
 
-/** Closes the connection after this response. */
 function closeAfter(response: ServerResponse): void {
   if (!response.headersSent) response.shouldKeepAlive = false;
   const { socket } = response.req;

@@ -4,7 +4,7 @@
 import type { Authenticator } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
 import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler-marks.ts";
-import { checkOptions } from "../../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";
 import { checkIdentity } from "./admission.ts";
@@ -27,38 +27,20 @@ export interface MountOptions
 /** The option `http` of `serve()`. */
 export type ServeHttpOptions = MountOptions & ListenOptions;
 
-// Typed against the options, so that a new option must be added here too.
-const MOUNT_OPTIONS = {
-  path: true,
-  paths: true,
-  legacySse: true,
-  stateless: true,
-  allowedHosts: true,
-  allowedOrigins: true,
-  auth: true,
-  limits: true,
-  health: true,
-  metrics: true,
-  sealKey: true,
-  onError: true,
+const MOUNT_OPTIONS: OptionNames<MountOptions> = {
+  ...optionNames(
+    "path paths legacySse stateless allowedHosts allowedOrigins auth limits health metrics sealKey onError",
+  ),
   ...CONNECTION_OPTIONS,
-} as const satisfies Record<keyof MountOptions, true>;
-
-const SERVE_HTTP_OPTIONS = { host: true, port: true, ...MOUNT_OPTIONS } as const satisfies Record<
-  keyof ServeHttpOptions,
-  true
->;
+};
+const SERVE_HTTP_OPTIONS: OptionNames<ServeHttpOptions> = { ...MOUNT_OPTIONS, host: true, port: true };
 
 /** Throws a TypeError for an unknown option. `owner` is the function that was called, for the message. */
 export function checkMountOptions(owner: string, options: unknown): void {
   checkOptions(owner, options, MOUNT_OPTIONS);
 }
 
-// Typed against the fields, so that a new field must be added here too.
-const HOST_FIELDS = { principal: true, scopes: true, claims: true, env: true } as const satisfies Record<
-  keyof HostInfo,
-  true
->;
+const HOST_FIELDS: OptionNames<HostInfo> = optionNames("principal scopes claims env");
 
 /**
  * Reads the last argument of a mounted handler. Runtimes and frameworks pass arguments of their own in its place (the

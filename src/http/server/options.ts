@@ -19,41 +19,37 @@ export interface Health {
 /** The limits of a server, with the defaults. */
 export type LimitValues = Readonly<Record<keyof HttpLimits, number>>;
 
-/** Limits that no machine or network needs otherwise, so they are not options. Tests set them. */
-export interface FixedLimits {
-  /** Unread bytes above which a slow client is disconnected at once. */
-  readonly unreadBytes: number;
-  /** Unread bytes above which a slow client is disconnected after `lingeringMs`. */
-  readonly lingeringBytes: number;
-  /** How long a slow client may hold more than `lingeringBytes`. */
-  readonly lingeringMs: number;
+const HTTP_LIMITS: LimitValues = { ...DEFAULT_LIMITS, ...LIMIT_DEFAULTS };
+
+const FIXED_LIMITS = {
+  /**
+   * Unread bytes above which a slow client is disconnected at once: more than a client that reads leaves unread between
+   * two events, even if the network is slow for a moment.
+   */
+  unreadBytes: 8 * 1024 * 1024,
+  /**
+   * Unread bytes above which a slow client is disconnected after `lingeringMs`. Less costs little memory, and a client
+   * that reads at all needs less than ten seconds for it.
+   */
+  lingeringBytes: 1024 * 1024,
+  lingeringMs: 10_000,
   /**
    * Bytes held at once for all clients: unread output, and bodies that are still arriving. Above this, the clients that
    * hold the most for the longest time are disconnected. Long requests in flight may have as many together; one more
-   * gets a 503.
+   * gets a 503. Four messages of the default length are little for a machine that serves thousands of clients.
    */
-  readonly heldBytes: number;
-  /** How long a response head is delayed in case a single JSON body is enough. After that, a stream is opened. */
-  readonly silenceMs: number;
-  /** Events kept per stream for clients that resume it. */
-  readonly replayEvents: number;
-}
-
-const HTTP_LIMITS: LimitValues = { ...DEFAULT_LIMITS, ...LIMIT_DEFAULTS };
-
-const FIXED_LIMITS: FixedLimits = {
-  // More than a client that reads leaves unread between two events, even if the network is slow for a moment.
-  unreadBytes: 8 * 1024 * 1024,
-  // Less than this costs little memory, and a client that reads at all needs less than ten seconds for it.
-  lingeringBytes: 1024 * 1024,
-  lingeringMs: 10_000,
-  // Four messages of the default length; little for a machine that serves thousands of clients.
   heldBytes: 256 * 1024 * 1024,
-  // Less than any proxy waits for a response head; most calls are over by then, and get a JSON body.
+  /**
+   * How long a response head is delayed in case a single JSON body is enough. After that, a stream is opened. Less than
+   * any proxy waits for a head; most calls are over by then.
+   */
   silenceMs: 5_000,
-  // `replayBytes` limits the memory. This keeps many small events of one stream from using all of it.
+  /** Events kept per stream, so that many small ones do not use all of `replayBytes`. */
   replayEvents: 1_000,
 };
+
+/** Limits that no machine or network needs otherwise, so they are not options. Tests set them. */
+export type FixedLimits = Readonly<Record<keyof typeof FIXED_LIMITS, number>>;
 
 /** Adds the defaults to the given limits. Throws a TypeError for an unknown name, or a value that is not above 0. */
 export function httpLimits(given: HttpLimits = {}, fixed: Partial<FixedLimits> = {}): LimitValues & FixedLimits {

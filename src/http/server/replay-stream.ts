@@ -4,7 +4,6 @@
 
 import { formatEvent, type SseWriter } from "./sse-writer.ts";
 
-/** The connection that a stream is attached to. */
 export type StreamOutput = Pick<SseWriter, "send" | "end">;
 
 interface LoggedEvent {
@@ -43,7 +42,6 @@ export class ReplayStream {
   readonly #name: string;
   readonly #store: ReplayStore;
   #log: LoggedEvent[] = [];
-  /** Number of the newest event. */
   #newest = 0;
   /** Number of the newest event that was sent on some connection. */
   #sent = 0;
@@ -51,8 +49,9 @@ export class ReplayStream {
   #dropped = 0;
   /** Whether the client has seen an event id, and so can resume. */
   #isResumable = false;
-  #hasStarted = false;
-  #isFinished = false;
+  /** Whether it has ever had a connection. */
+  hasStarted = false;
+  isFinished = false;
   #output: StreamOutput | undefined;
 
   constructor(name: string, store: ReplayStore) {
@@ -60,18 +59,9 @@ export class ReplayStream {
     this.#store = store;
   }
 
-  /** Whether the stream has ever had a connection. */
-  get hasStarted(): boolean {
-    return this.#hasStarted;
-  }
-
-  get isFinished(): boolean {
-    return this.#isFinished;
-  }
-
   /** Whether the stream has ended and all its events were sent on some connection. */
   get isDelivered(): boolean {
-    return this.#isFinished && this.#sent === this.#newest;
+    return this.isFinished && this.#sent === this.#newest;
   }
 
   get isAttached(): boolean {
@@ -83,7 +73,6 @@ export class ReplayStream {
     return this.#isResumable || this.isAttached;
   }
 
-  /** Sends an event with an id and no data, which makes the stream resumable. */
   prime(retryMs: number): void {
     if (this.#output === undefined) return;
     this.#isResumable = true;
@@ -91,12 +80,12 @@ export class ReplayStream {
   }
 
   send(data: string, last = false): void {
-    if (this.#isFinished) return;
+    if (this.isFinished) return;
     const number = (this.#newest += 1);
     this.#log.push({ number, data });
     if (this.#log.length > this.#store.maxEvents) this.#drop(1);
     this.#store.keep(this, data.length);
-    this.#isFinished = last;
+    this.isFinished = last;
     const output = this.#output;
     if (output === undefined) return;
     this.#sent = number;
@@ -105,9 +94,8 @@ export class ReplayStream {
     if (last) this.#end();
   }
 
-  /** Ends the stream without a further event. */
   finish(): void {
-    this.#isFinished = true;
+    this.isFinished = true;
     this.#end();
   }
 
@@ -115,14 +103,14 @@ export class ReplayStream {
   attach(output: StreamOutput, after: number = this.#sent): void {
     // The previous connection may be broken without our having noticed.
     this.#end();
-    this.#hasStarted = true;
+    this.hasStarted = true;
     this.#output = output;
     // Sent in one write, so that a long backlog does not make the client look like a slow reader.
     const missed = this.#log.filter(({ number }) => number > after);
     if (missed.length > 0) output.send(missed.map((event) => this.#text(event)).join(""));
     this.#sent = this.#newest;
     this.#isResumable ||= missed.length > 0;
-    if (this.#isFinished) this.#end();
+    if (this.isFinished) this.#end();
   }
 
   /** Whether every event after this one is still in the log. */
@@ -130,9 +118,8 @@ export class ReplayStream {
     return after >= this.#dropped && after <= this.#newest;
   }
 
-  /** Whether this is the last event of a finished stream. */
   endsAt(after: number): boolean {
-    return this.#isFinished && after === this.#newest;
+    return this.isFinished && after === this.#newest;
   }
 
   detach(output: StreamOutput): void {
@@ -141,7 +128,7 @@ export class ReplayStream {
 
   /** Closes the connection but not the stream, if the client can resume it. */
   hangUp(retryMs: number): void {
-    if (!this.#isResumable || this.#isFinished) return;
+    if (!this.#isResumable || this.isFinished) return;
     this.#output?.send(formatEvent({ retry: retryMs }));
     this.#end();
   }
@@ -156,7 +143,6 @@ export class ReplayStream {
     return unsent.map(({ data }) => data);
   }
 
-  /** Drops all events from the log. */
   dropLog(): void {
     this.#drop(this.#log.length);
   }

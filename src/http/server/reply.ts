@@ -27,13 +27,11 @@ import { statusOf } from "./statuses.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The parsed body of a POST: one message, or a batch. */
 export type ParsedBody = Extract<Inbound, { readonly kind: "message" | "batch" }>;
 
 /** From this length on, the characters of a body count until its request is finished. */
 const LONG_BODY_LENGTH = 64 * 1024;
 
-/** The status and headers to send with an error that is an authorization failure. */
 export interface Denial {
   readonly status: number;
   readonly headers: Headers;
@@ -71,7 +69,7 @@ export class ReplyTimers {
 
   /** `onClose` may be called before this returns, if the client has already disconnected. */
   openStream(request: HttpRequest, headers: Headers, onClose: (stream: SseWriter) => void): SseWriter {
-    const closed = (_how: unknown, unsent?: UnsentResponse): void => {
+    const closed = (unsent?: UnsentResponse): void => {
       this.#streams.delete(stream);
       if (unsent !== undefined) this.hold(unsent);
       onClose(stream);
@@ -122,7 +120,6 @@ export class HttpReply implements Carrier, BodyReceiver {
   identity: Identity | undefined;
   /** The id of the JSON-RPC request; null until the request has been read. */
   id: Id | null;
-  /** The length of a long body. */
   bodyLength: number;
   /** Sent with the response, whether JSON or SSE. */
   headers: Headers;
@@ -134,8 +131,7 @@ export class HttpReply implements Carrier, BodyReceiver {
   #call: CarrierListener | undefined;
   #stream: SseWriter | undefined;
   #replay: ReplayStream | undefined;
-  /** Whether the response head has been sent. */
-  #hasStarted: boolean;
+  hasStarted: boolean;
   /** Whether the response has been sent, or there will be none. */
   #isDone: boolean;
 
@@ -154,12 +150,8 @@ export class HttpReply implements Carrier, BodyReceiver {
     this.#call = undefined;
     this.#stream = undefined;
     this.#replay = undefined;
-    this.#hasStarted = false;
+    this.hasStarted = false;
     this.#isDone = false;
-  }
-
-  get hasStarted(): boolean {
-    return this.#hasStarted;
   }
 
   get limits(): LimitValues {
@@ -212,15 +204,13 @@ export class HttpReply implements Carrier, BodyReceiver {
     if (this.#log?.canResume !== true) this.request.onDisconnect(this);
   }
 
-  /** Called when the client has disconnected. */
   disconnect(): void {
     if (!this.#isDone && this.#log?.canResume !== true) this.#call?.onGone();
   }
 
-  /** Opens a stream if nothing has been sent for `silenceMs`. */
   silenceElapsed(): void {
     this.#timers.pending.delete(this);
-    if (this.#hasStarted || this.request.isDisconnected) return;
+    if (this.hasStarted || this.request.isDisconnected) return;
     this.#write();
   }
 
@@ -261,7 +251,6 @@ export class HttpReply implements Carrier, BodyReceiver {
     this.#replay?.hangUp(retryMs);
   }
 
-  /** Writes a message to the stream, which is opened first if it is not open. */
   #write(text?: string, isLast = false): void {
     const log = this.#log;
     if (log !== undefined) {
@@ -276,7 +265,7 @@ export class HttpReply implements Carrier, BodyReceiver {
 
   /** Sends a response as a JSON body. An authorization failure has its own status instead of `status`. Never throws. */
   sendJson(message: ResponseMessage | readonly ResponseMessage[], status = 200): void {
-    if (this.#hasStarted) return;
+    if (this.hasStarted) return;
     this.#start();
     const denial = "error" in message ? this.denialFor?.(message.error) : undefined;
     const isPlain = denial === undefined && this.headers === NO_HEADERS;
@@ -286,14 +275,12 @@ export class HttpReply implements Carrier, BodyReceiver {
     if (unsent !== undefined) this.#timers.hold(unsent);
   }
 
-  /** Sends a response without a body. */
   sendEmpty(status: number): void {
-    if (this.#hasStarted) return;
+    if (this.hasStarted) return;
     this.#start();
     this.request.respond(status, this.headers);
   }
 
-  /** Starts an SSE response; at most once. */
   openStream(onClose?: (stream: SseWriter) => void): SseWriter {
     this.#start();
     return this.#timers.openStream(this.request, this.headers, (stream) => {
@@ -303,7 +290,7 @@ export class HttpReply implements Carrier, BodyReceiver {
   }
 
   #start(): void {
-    this.#hasStarted = true;
+    this.hasStarted = true;
     this.#timers.pending.delete(this);
   }
 }

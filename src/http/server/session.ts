@@ -21,7 +21,6 @@ import { isUnsolicited, SessionStreams } from "./session-streams.ts";
 /** The error for calls that still run when the session closes. */
 export const SESSION_CLOSED = "The session was closed before the request was answered";
 
-/** The id of the handshake when a session is opened again. */
 const HANDSHAKE_ID = "catenary-handshake";
 
 /** Names of streams begin here or above if the session is opened again: below 36^11, so that a name is short. */
@@ -45,8 +44,9 @@ export class HttpSession implements Transport, ReplyLog {
   /** How many POSTs are not answered yet, and the first of them. */
   #pending = 0;
   #handshake: HttpReply | undefined;
-  #revision: Revision | undefined;
-  #hasListened = false;
+  /** Undefined until the handshake has been answered. */
+  revision: Revision | undefined;
+  hasListened = false;
   /** Whether the session id has been sent to the client. */
   #isIdSent = false;
   #receive: Receive = () => undefined;
@@ -59,21 +59,11 @@ export class HttpSession implements Transport, ReplyLog {
     this.#streams = new SessionStreams(store, isReopened ? Math.floor(Math.random() * MAX_FIRST_NAME) : 0);
   }
 
-  /** Whether no request is pending and no stream is open. */
   get isIdle(): boolean {
     if (this.reopening !== undefined) return false;
     // A session whose client disconnected during the handshake will never be used.
-    const isAbandoned = this.#revision === undefined && this.#handshake?.isGone === true;
+    const isAbandoned = this.revision === undefined && this.#handshake?.isGone === true;
     return (this.#pending === 0 || isAbandoned) && !this.#streams.isAttached;
-  }
-
-  get hasListened(): boolean {
-    return this.#hasListened;
-  }
-
-  /** Undefined until the handshake has been answered. */
-  get revision(): Revision | undefined {
-    return this.#revision;
   }
 
   get canResume(): boolean {
@@ -81,14 +71,13 @@ export class HttpSession implements Transport, ReplyLog {
   }
 
   get canHangUp(): boolean {
-    return this.canResume && this.#revision?.primesStreams === true;
+    return this.canResume && this.revision?.primesStreams === true;
   }
 
   async start(receive: Receive): Promise<void> {
     this.#receive = receive;
   }
 
-  /** Sends a message that belongs to no request. */
   async send(message: Message | readonly Message[]): Promise<void> {
     this.#streams.sendUnsolicited(encode(message, this.#maxBytes));
   }
@@ -105,7 +94,7 @@ export class HttpSession implements Transport, ReplyLog {
     this.#isIdSent = true;
     this.reopening = new Promise<boolean>((resolve) => {
       const finish: Carrier["finish"] = (response) => {
-        const isOpen = this.#readRevision(response) && this.#revision?.name === handshake["protocolVersion"];
+        const isOpen = this.#readRevision(response) && this.revision?.name === handshake["protocolVersion"];
         if (isOpen) {
           const initialized = { jsonrpc: "2.0", method: "notifications/initialized" } as const;
           this.#receive({ kind: "message", message: initialized, caller }, NO_CARRIER);
@@ -152,7 +141,7 @@ export class HttpSession implements Transport, ReplyLog {
   /** Handles a GET: opens a stream for unsolicited messages, or resumes a broken stream. */
   get(reply: HttpReply, lastEventId: string | undefined): void {
     this.usedAt = performance.now();
-    this.#hasListened = true;
+    this.hasListened = true;
     const position = lastEventId === undefined || lastEventId === "" ? undefined : this.#streams.find(lastEventId);
     if (position === undefined) {
       // Unsolicited messages of before are lost. The client has been told that everything may have changed.
@@ -170,7 +159,6 @@ export class HttpSession implements Transport, ReplyLog {
     }
   }
 
-  /** Opens the stream of a POST. */
   openStream(reply: HttpReply): ReplayStream {
     const stream = this.#streams.open();
     // The session id is a header, so if the handshake is slow, the id must be sent with the stream's head.
@@ -192,7 +180,7 @@ export class HttpSession implements Transport, ReplyLog {
   }
 
   beforeResponse(reply: HttpReply, response: ResponseMessage | readonly ResponseMessage[]): void {
-    if (this.#revision === undefined && this.#readRevision(response)) this.#addSessionId(reply);
+    if (this.revision === undefined && this.#readRevision(response)) this.#addSessionId(reply);
   }
 
   divert(message: Message): void {
@@ -209,8 +197,8 @@ export class HttpSession implements Transport, ReplyLog {
   #readRevision(response: ResponseMessage | readonly ResponseMessage[]): boolean {
     const result = "result" in response ? response.result : undefined;
     const name = result?.["protocolVersion"];
-    if (typeof name === "string") this.#revision = revisionNamed(name);
-    return this.#revision !== undefined;
+    if (typeof name === "string") this.revision = revisionNamed(name);
+    return this.revision !== undefined;
   }
 
   #addSessionId(reply: HttpReply): void {

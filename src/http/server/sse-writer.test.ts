@@ -99,39 +99,29 @@ describe("an SSE writer", () => {
   it("writes events, and ends once", () => {
     const sink = new Recorder();
     const over: string[] = [];
-    const stream = new SseWriter(sink, LIMITS, (how) => over.push(how));
+    const stream = new SseWriter(sink, LIMITS, () => over.push("closed"));
     stream.send(formatEvent({ data: "1" }));
     expect(stream.heldBytes).toBe(9);
     stream.end();
     stream.end();
     stream.destroy();
     stream.send(formatEvent({ data: "2" }));
-    stream.comment();
     expect(sink.text).toBe("data: 1\n\n");
     expect(sink.acts).toEqual(["end"]);
-    expect(over).toEqual(["ended"]);
+    expect(over).toEqual(["closed"]);
     expect(stream.isClosed).toBe(true);
-  });
-
-  it("writes comments that readers skip", () => {
-    const sink = new Recorder();
-    const stream = new SseWriter(sink, LIMITS);
-    stream.comment();
-    stream.comment("still here\ndata: no\r\ndata: nor this");
-    expect(sink.text).toBe(":\n\n: still here\n: data: no\n: data: nor this\n\n");
-    expect(read(sink.text)).toEqual([]);
   });
 
   it("disconnects at once if too much is unread before an event, however long the last event was", () => {
     const sink = new Recorder();
     const over: string[] = [];
-    const stream = new SseWriter(sink, LIMITS, (how) => over.push(how));
+    const stream = new SseWriter(sink, LIMITS, () => over.push("closed"));
     stream.send("x".repeat(1_000));
     stream.send("y".repeat(5_000));
     expect(stream.isClosed).toBe(false);
     stream.send("z");
     expect(sink.acts).toEqual(["destroyed"]);
-    expect(over).toEqual(["destroyed"]);
+    expect(over).toEqual(["closed"]);
     expect(sink.text).toHaveLength(6_000);
   });
 

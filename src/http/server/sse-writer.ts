@@ -17,14 +17,15 @@ export interface SseEvent {
 export type StreamLimits = Pick<FixedLimits, "unreadBytes" | "lingeringBytes" | "lingeringMs"> &
   Pick<LimitValues, "keepAliveMs">;
 
+/** Every client skips it. */
 const COMMENT = ":\n\n";
 
 export class SseWriter implements ByteHolder {
   readonly #sink: StreamSink;
   readonly #limits: StreamLimits;
   readonly #budget: ByteBudget;
-  readonly #onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void;
-  #isClosed = false;
+  readonly #onClose: (unsent?: UnsentResponse) => void;
+  isClosed = false;
   /** Whether anything was written since the last tick. True at first, so that the first tick sets `#silentSince`. */
   #hasWritten = true;
   #silentSince = 0;
@@ -37,7 +38,7 @@ export class SseWriter implements ByteHolder {
   constructor(
     sink: StreamSink,
     limits: StreamLimits,
-    onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void = () => {},
+    onClose: (unsent?: UnsentResponse) => void = () => {},
     budget: ByteBudget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: Infinity }),
   ) {
     this.#sink = sink;
@@ -46,32 +47,22 @@ export class SseWriter implements ByteHolder {
     this.#budget = budget;
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
-  /** Bytes written that have not been sent to the client yet. */
   get heldBytes(): number {
     return this.#sink.bufferedBytes;
   }
 
   /** Sends one or more events made by `formatEvent`. */
   send(text: string): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     if (!this.#budget.admits(this)) return this.destroy();
     this.#hasWritten = true;
     this.#sink.write(text);
     if (this.#sink.bufferedBytes > 0) this.#budget.update(this);
   }
 
-  /** Sends a comment, which every client skips. */
-  comment(text = ""): void {
-    this.send(text === "" ? COMMENT : `: ${text.replaceAll(/\r\n|\r|\n/g, "\n: ")}\n\n`);
-  }
-
   /** `now` must be monotonic. */
   tick(now: number): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     if (this.#sink.bufferedBytes <= this.#limits.lingeringBytes) this.#lingersSince = undefined;
     else if (this.#lingersSince === undefined) this.#lingersSince = now;
     else if (now - this.#lingersSince >= this.#limits.lingeringMs) return this.destroy();
@@ -79,21 +70,19 @@ export class SseWriter implements ByteHolder {
       this.#hasWritten = false;
       this.#silentSince = now;
     } else if (now - this.#silentSince >= this.#limits.keepAliveMs) {
-      this.comment();
+      this.send(COMMENT);
     }
   }
 
-  /** Ends the stream once everything sent so far is written. */
   end(): void {
     if (!this.#close()) return;
-    this.#onClose("ended", this.#sink.end());
+    this.#onClose(this.#sink.end());
   }
 
-  /** Disconnects at once; unsent data is lost. */
   destroy(): void {
     if (!this.#close()) return;
     this.#sink.destroy();
-    this.#onClose("destroyed");
+    this.#onClose();
   }
 
   disconnect(): void {
@@ -101,14 +90,13 @@ export class SseWriter implements ByteHolder {
   }
 
   #close(): boolean {
-    if (this.#isClosed) return false;
-    this.#isClosed = true;
+    if (this.isClosed) return false;
+    this.isClosed = true;
     this.#budget.release(this);
     return true;
   }
 }
 
-/** Formats an event for the stream. */
 export function formatEvent(parts: SseEvent): string {
   const { id, event, retry, data } = parts;
   let text = "";

@@ -3,8 +3,8 @@
 // noticed only if the runtime reports them.
 
 import type { ByteHolder } from "../../core/byte-budget.ts";
+import type { BodyLimiter } from "./body-limiter.ts";
 import {
-  type BodyCounter,
   type BodyLimits,
   type BodyReceiver,
   type DisconnectListener,
@@ -29,7 +29,6 @@ export class WebHttpRequest implements HttpRequest {
   readonly headers: RequestHeaders;
   readonly origin: string;
   readonly host: HostInfo | undefined;
-  /** What the fetch function returns. */
   readonly response: Promise<Response>;
   readonly #request: Request;
   #respond!: (response: Response) => void;
@@ -201,9 +200,9 @@ const ENCODER = new TextEncoder();
 class ArrivingBody implements ByteHolder {
   heldBytes = 0;
   disconnect: () => void = () => undefined;
-  readonly #counter: BodyCounter | undefined;
+  readonly #counter: BodyLimiter | undefined;
 
-  constructor(counter: BodyCounter | undefined) {
+  constructor(counter: BodyLimiter | undefined) {
     this.#counter = counter;
     counter?.update(this);
   }
