@@ -118,9 +118,9 @@ export class ClientRequests {
   async #roots(context: ClientRequestContext): Promise<Result> {
     const { roots } = this.#handlers;
     if (roots === undefined) throw missingHandler("roots/list", "roots");
-    const found = typeof roots === "function" ? await roots(context) : roots;
-    if (!Array.isArray(found)) throw badAnswer("roots/list", "an array of roots");
-    return { roots: found };
+    const list = typeof roots === "function" ? await roots(context) : roots;
+    if (!Array.isArray(list)) throw badAnswer("roots/list", "an array of roots");
+    return { roots: list };
   }
 
   async #sample(params: CreateMessageParams, context: ClientRequestContext): Promise<Result> {
@@ -165,8 +165,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
 
 function mergeCapabilities(ours: ClientCapabilities, extra: ClientCapabilities): ClientCapabilities {
   const merged = Object.entries(extra).map(([name, more]): [string, unknown] => {
-    const own = ours[name];
-    return [name, isObject(own) && isObject(more) ? { ...own, ...more } : more];
+    const capability = ours[name];
+    return [name, isObject(capability) && isObject(more) ? { ...capability, ...more } : more];
   });
   return { ...ours, ...Object.fromEntries(merged) };
 }

@@ -120,9 +120,14 @@ export class Client<Tools extends object = ToolTypes> {
     schema: Of,
     options?: CallOptions,
   ): Promise<SchemaOutput<Of>>;
-  request(method: string, params: Params = {}, given?: Schema | CallOptions, more?: CallOptions): Promise<unknown> {
-    if (!isSchema(given)) return this.#calls.cached(method, params, given);
-    return this.#checked(method, given, () => this.#calls.cached(method, params, more));
+  request(
+    method: string,
+    params: Params = {},
+    schemaOrOptions?: Schema | CallOptions,
+    more?: CallOptions,
+  ): Promise<unknown> {
+    if (!isSchema(schemaOrOptions)) return this.#calls.cached(method, params, schemaOrOptions);
+    return this.#checked(method, schemaOrOptions, () => this.#calls.cached(method, params, more));
   }
 
   async #checked(method: string, schema: Schema, send: () => Promise<Result>): Promise<unknown> {
@@ -384,10 +389,10 @@ const SCHEMA_KEYWORDS = [
 ];
 
 /** Also true for the bare fields of an object schema, for which `checkUsable` has the advice. */
-function isSchema(given: Schema | CallOptions | undefined): given is Schema {
-  if (isStandardSchema(given)) return true;
-  if (!isObject(given)) return false;
-  return SCHEMA_KEYWORDS.some((keyword) => keyword in given) || Object.values(given).some(isStandardSchema);
+function isSchema(value: Schema | CallOptions | undefined): value is Schema {
+  if (isStandardSchema(value)) return true;
+  if (!isObject(value)) return false;
+  return SCHEMA_KEYWORDS.some((keyword) => keyword in value) || Object.values(value).some(isStandardSchema);
 }
 
 export async function* itemPages<T>(

@@ -105,9 +105,9 @@ export async function connect<Of = unknown>(
   });
   const timeouts = defined({ idleMs: timeoutMs, totalMs: maxTimeoutMs });
   const forget = onAbort(signal, () => contexts.end(signal?.reason));
-  let found: OpenedTarget;
+  let server: OpenedTarget;
   try {
-    found = await openTarget(target, options, {
+    server = await openTarget(target, options, {
       info,
       capabilities: requests.capabilities,
       defaultContext: contexts.defaultContext,
@@ -120,8 +120,8 @@ export async function connect<Of = unknown>(
     forget();
   }
   const who = contexts.cache === undefined ? undefined : await contexts.identity?.();
-  contexts.cache?.slot({ method: "server/discover", params: {} }, who)?.store(found.opened.discovered);
-  const client = new Client<ToolsOf<Of> & object>({ ...found, contexts, timeouts });
+  contexts.cache?.slot({ method: "server/discover", params: {} }, who)?.store(server.opened.discovered);
+  const client = new Client<ToolsOf<Of> & object>({ ...server, contexts, timeouts });
   closeOnAbort(client, signal);
   return client;
 }

@@ -70,7 +70,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
     const listeners = new Set<() => void>();
     const fire = (): void => {
       watches.delete(signal);
-      for (const one of [...listeners]) one();
+      for (const listener of [...listeners]) listener();
     };
     watch = { listeners, fire };
     watches.set(signal, watch);
@@ -78,12 +78,12 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
   }
   const { listeners, fire } = watch;
   // A new function, so that the same listener can be added twice.
-  const one = (): void => listener();
-  listeners.add(one);
+  const once = (): void => listener();
+  listeners.add(once);
   return () => {
     // While a signal from AbortSignal.any() has an event listener, its source signals keep it alive. So remove the
     // event listener once it is unused.
-    if (!listeners.delete(one) || listeners.size > 0 || watches.get(signal)?.listeners !== listeners) return;
+    if (!listeners.delete(once) || listeners.size > 0 || watches.get(signal)?.listeners !== listeners) return;
     watches.delete(signal);
     signal.removeEventListener("abort", fire);
   };
@@ -128,14 +128,14 @@ export interface ForwardedAbort {
 
 /** Creates a signal that is aborted when the given one is, or by its own `abort`. Call `forget` when done. */
 export function forwardAbort(signal: AbortSignal): ForwardedAbort {
-  const own = new AbortController();
-  if (signal.aborted) own.abort(signal.reason);
-  const forget = onAbort(signal, () => own.abort(signal.reason));
+  const controller = new AbortController();
+  if (signal.aborted) controller.abort(signal.reason);
+  const forget = onAbort(signal, () => controller.abort(signal.reason));
   return {
-    signal: own.signal,
+    signal: controller.signal,
     abort: (reason) => {
       forget();
-      own.abort(reason);
+      controller.abort(reason);
     },
     forget,
   };

@@ -14,8 +14,8 @@ interface StoredToken {
   context: Context | undefined;
 }
 
-/** A context with a token, or a wrapper whose `behind` returns such a context. */
-export type CancellableContext = Context & { readonly [CANCEL_TOKEN]?: StoredToken; behind?(): Context };
+/** A context with a token, or a wrapper whose `wrapped` returns such a context. */
+export type CancellableContext = Context & { readonly [CANCEL_TOKEN]?: StoredToken; wrapped?(): Context };
 
 /** A context before `attachTo` gives it its signal. */
 export type ContextBeforeSignal = Omit<CancellableContext, "signal"> & { readonly [CANCEL_TOKEN]: StoredToken };
@@ -96,10 +96,10 @@ export function signalOf(cancellation: Cancellation): AbortSignal {
   return cancellation instanceof CancelToken ? cancellation.signal : cancellation;
 }
 
-type CancellableFields = Pick<CancellableContext, "signal" | typeof CANCEL_TOKEN | "behind">;
+type CancellableFields = Pick<CancellableContext, "signal" | typeof CANCEL_TOKEN | "wrapped">;
 
 function cancelTokenOf(context: CancellableFields): CancelToken | undefined {
-  const inner: CancellableFields = context.behind?.() ?? context;
+  const inner: CancellableFields = context.wrapped?.() ?? context;
   const stored = inner[CANCEL_TOKEN];
   return stored?.context === inner ? stored.token : undefined;
 }
@@ -114,7 +114,7 @@ export function onCancel(context: CancellableFields, listener: () => void): () =
 }
 
 /** Whether it is a copy by `copyContext`, so that its functions are those of built-in middleware. */
-export function isCopy(context: CancellableContext): boolean {
+export function isOurCopy(context: CancellableContext): boolean {
   return context[CANCEL_TOKEN]?.context === context;
 }
 
@@ -130,11 +130,11 @@ type CopiedFields = { readonly [Name in Exclude<keyof Context, "signal"> | typeo
 export function copyContext(context: CancellableContext, changes: ContextChanges): Context {
   const stored = context[CANCEL_TOKEN];
   if (stored?.context !== context) return { ...context, ...changes };
-  const own: StoredToken = { token: stored.token, context: undefined };
+  const storedForCopy: StoredToken = { token: stored.token, context: undefined };
   // A token is stored only for contexts of our own, which have no other fields.
   const fields: ContextFields = context;
   const copy: CopiedFields = {
-    [CANCEL_TOKEN]: own,
+    [CANCEL_TOKEN]: storedForCopy,
     revision: fields.revision,
     caller: changes.caller ?? fields.caller,
     logLevel: fields.logLevel,
@@ -151,5 +151,5 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     headersChecked: changes.headersChecked ?? fields.headersChecked,
     run: fields.run,
   };
-  return (own.context = addSignal(copy as unknown as ContextBeforeSignal));
+  return (storedForCopy.context = addSignal(copy as unknown as ContextBeforeSignal));
 }

@@ -5,7 +5,7 @@ import {
   checkFields,
   kindOf,
   objectSchema,
-  shown,
+  notValue,
   type DefaultField,
   type Field,
   type Fields,
@@ -26,8 +26,8 @@ function described(schema: OptionSchema, description: string): OptionSchema {
   return description === "" ? schema : { ...schema, description };
 }
 
-function or(this: Field, value: unknown, shown: unknown = value): DefaultField<string, unknown> {
-  const description = `${this.description} Default: ${String(shown)}.`;
+function or(this: Field, value: unknown, inWords: unknown = value): DefaultField<string, unknown> {
+  const description = `${this.description} Default: ${String(inWords)}.`;
   const schema = this.schema && { ...this.schema, description, default: value };
   return { ...this, default: value, description, schema };
 }
@@ -61,7 +61,7 @@ export function ms<const Description extends string>(description: Description): 
     { type: "number", exclusiveMinimum: 0, maximum: MAX_DELAY_MS },
     MILLISECONDS,
     (value): value is number => typeof value === "number" && value > 0 && value <= MAX_DELAY_MS,
-    shown,
+    notValue,
   );
 }
 
@@ -74,7 +74,7 @@ export function count<const Description extends string>(
     { type: "integer", minimum },
     minimum === 0 ? "a whole number, 0 or more" : "a whole number above 0",
     (value): value is number => typeof value === "number" && Number.isInteger(value) && value >= minimum,
-    shown,
+    notValue,
   );
 }
 
@@ -104,12 +104,12 @@ export function msOrZero<const Description extends string>(
   const expected = isBounded ? MILLISECONDS : "a number of milliseconds; 0 means never";
   const fits = (value: unknown): value is number =>
     typeof value === "number" && value >= 0 && (!isBounded || value <= MAX_DELAY_MS);
-  return field(description, { type: "number", minimum: 0, maximum: MAX_DELAY_MS }, expected, fits, shown);
+  return field(description, { type: "number", minimum: 0, maximum: MAX_DELAY_MS }, expected, fits, notValue);
 }
 
 export function boolean<const Description extends string>(description: Description): Field<Description, boolean> {
   const fits = (value: unknown): value is boolean => typeof value === "boolean";
-  return field(description, { type: "boolean" }, "true or false", fits, shown);
+  return field(description, { type: "boolean" }, "true or false", fits, notValue);
 }
 
 function isText(value: unknown): value is string {
@@ -117,7 +117,7 @@ function isText(value: unknown): value is string {
 }
 
 export function string<const Description extends string>(description: Description): Field<Description, string> {
-  return field(description, { type: "string", minLength: 1 }, "a non-empty string", isText, shown);
+  return field(description, { type: "string", minLength: 1 }, "a non-empty string", isText, notValue);
 }
 
 export function strings<const Description extends string>(
@@ -125,7 +125,7 @@ export function strings<const Description extends string>(
 ): Field<Description, readonly string[]> {
   const fits = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText);
   const schema = { type: "array", items: { type: "string", minLength: 1 } };
-  return field(description, schema, "an array of non-empty strings", fits, shown);
+  return field(description, schema, "an array of non-empty strings", fits, notValue);
 }
 
 function isVisible(value: unknown): value is string {
@@ -165,7 +165,7 @@ export function secretMap<const Description extends string>(
   description: Description,
 ): Field<Description, Readonly<Record<string, string>>> {
   const fits = (value: unknown): value is Readonly<Record<string, string>> =>
-    isObject(value) && Object.values(value).every((one) => one === undefined || typeof one === "string");
+    isObject(value) && Object.values(value).every((field) => field === undefined || typeof field === "string");
   return field(description, { type: "object", additionalProperties: { type: "string" } }, "an object of strings", fits);
 }
 
@@ -173,9 +173,9 @@ export function stringMap<const Description extends string>(
   description: Description,
 ): Field<Description, Readonly<Record<string, string>>> {
   const check = (value: unknown, place: OptionPlace): Readonly<Record<string, string>> => {
-    if (!isObject(value)) throw place.error(`must be an object of strings${shown(value)}`);
+    if (!isObject(value)) throw place.error(`must be an object of strings${notValue(value)}`);
     for (const [key, text] of Object.entries(value)) {
-      if (!isText(text) || key === "") throw place.at(key).error(`must be a non-empty string${shown(text)}`);
+      if (!isText(text) || key === "") throw place.at(key).error(`must be a non-empty string${notValue(text)}`);
     }
     return value as Readonly<Record<string, string>>;
   };
@@ -189,7 +189,7 @@ export function choice<const Description extends string, const Choice extends st
 ): Field<Description, Choice> {
   const all = choices.map((known) => JSON.stringify(known)).join(", ");
   const fits = (value: unknown): value is Choice => choices.some((choice) => choice === value);
-  return field(description, { enum: choices }, all.replace(/, (?=[^,]*$)/, " or "), fits, shown);
+  return field(description, { enum: choices }, all.replace(/, (?=[^,]*$)/, " or "), fits, notValue);
 }
 
 export function choices<const Description extends string, const Choice extends string>(
@@ -205,7 +205,7 @@ export function choices<const Description extends string, const Choice extends s
 export function record<const Description extends string>(
   description: Description,
 ): Field<Description, { readonly [key: string]: unknown }> {
-  return field(description, { type: "object" }, "an object", isObject, shown);
+  return field(description, { type: "object" }, "an object", isObject, notValue);
 }
 
 /** A function, which only code can set. Its doc comment is written above it. */
@@ -214,7 +214,7 @@ export function func<Type>(): Field<"", Type> {
     if (typeof value === "function") return value as Type;
     const isInCode = place.owner.endsWith("()");
     throw place.error(
-      `must be a function, ${isInCode ? `not ${kindOf(value)}` : `so only code can set it${shown(value)}`}`,
+      `must be a function, ${isInCode ? `not ${kindOf(value)}` : `so only code can set it${notValue(value)}`}`,
     );
   };
   return fieldOf({ description: "", schema: undefined, check });
@@ -263,7 +263,7 @@ export function listOf<const Description extends string, const Of extends Fields
   fields: Of,
 ): ListField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): readonly OptionsOf<Of>[] => {
-    if (!Array.isArray(value)) throw place.error(`must be an array of objects${shown(value)}`);
+    if (!Array.isArray(value)) throw place.error(`must be an array of objects${notValue(value)}`);
     return value.map((item, index) => checkFields(item, fields, place.at(String(index))));
   };
   const schema = described({ type: "array", items: objectSchema(fields) }, description);
@@ -275,7 +275,7 @@ export function mapOf<const Description extends string, const Of extends Fields>
   fields: Of,
 ): MapField<Description, Of> {
   const check = (value: unknown, place: OptionPlace): Readonly<Record<string, OptionsOf<Of>>> => {
-    if (!isObject(value)) throw place.error(`must be an object${shown(value)}`);
+    if (!isObject(value)) throw place.error(`must be an object${notValue(value)}`);
     return Object.fromEntries(
       Object.entries(value).map(([key, item]) => [key, checkFields(item, fields, place.at(key))]),
     );

@@ -103,9 +103,9 @@ async function deadOwner(file: string, silence: { mark: string; since: number })
   if (owner === undefined) return undefined;
   const [scope, pid, start] = owner.split("-");
   if (scope === PID_SCOPE) {
-    const found = startTimeOf(Number(pid));
-    if (found === undefined) return owner;
-    if (found !== UNKNOWN && start !== UNKNOWN) return found === start ? undefined : owner;
+    const runningSince = startTimeOf(Number(pid));
+    if (runningSince === undefined) return owner;
+    if (runningSince !== UNKNOWN && start !== UNKNOWN) return runningSince === start ? undefined : owner;
   }
   const mtimeMs = (await stat(file).catch(() => undefined))?.mtimeMs;
   const mark = `${owner} ${mtimeMs}`;

@@ -33,8 +33,8 @@ export function homeFolder(): string {
 
 /** `$CATENARY_CACHE`, else `$XDG_CACHE_HOME/catenary`, else `~/.cache/catenary`. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>> = process.env): string {
-  const { CATENARY_CACHE: own, XDG_CACHE_HOME: xdg } = env;
-  if (own !== undefined && own !== "") return own;
+  const { CATENARY_CACHE: cache, XDG_CACHE_HOME: xdg } = env;
+  if (cache !== undefined && cache !== "") return cache;
   // The XDG specification: a relative path must be ignored.
   const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(homeFolder(), ".cache");
   return join(base, "catenary");
@@ -81,8 +81,8 @@ export function ownerProblem(
     return `${path} belongs to another user (uid ${uid}); remove it, or use another path`;
   }
   if ((mode & check.bits) === 0) return undefined;
-  const shown = (mode & 0o777).toString(8).padStart(3, "0");
-  return `${path} is accessible to other users (mode ${shown}): run "${check.remedy} ${path}"`;
+  const bits = (mode & 0o777).toString(8).padStart(3, "0");
+  return `${path} is accessible to other users (mode ${bits}): run "${check.remedy} ${path}"`;
 }
 
 const CACHE_CHECK: OwnerCheck = { bits: 0o022, remedy: "chmod go-w", mayBeRoot: true };
@@ -97,11 +97,11 @@ const STICKY = 0o1000;
 export async function checkCacheFolder(path: string): Promise<void> {
   if (process.getuid === undefined) return;
   for (let folder = resolve(path), depth = 0; ; folder = dirname(folder), depth += 1) {
-    const found = await stat(folder);
-    const isSticky = depth > 0 && (found.mode & STICKY) !== 0;
+    const stats = await stat(folder);
+    const isSticky = depth > 0 && (stats.mode & STICKY) !== 0;
     const bits = isSticky ? 0 : depth < 2 ? CACHE_CHECK.bits : WRITE_BY_ALL;
     // Further up, the owner is not checked: in a container, it may have any number.
-    const problem = ownerProblem(folder, depth < 2 ? found : { mode: found.mode, uid: 0 }, { ...CACHE_CHECK, bits });
+    const problem = ownerProblem(folder, depth < 2 ? stats : { mode: stats.mode, uid: 0 }, { ...CACHE_CHECK, bits });
     if (problem !== undefined) throw new Error(problem);
     if (dirname(folder) === folder) return;
   }
@@ -111,8 +111,8 @@ export async function checkCacheFolder(path: string): Promise<void> {
 export async function isOwnCacheFile(path: string): Promise<boolean> {
   try {
     await checkCacheFolder(dirname(path));
-    const found = await lstat(path);
-    return found.isFile() && ownerProblem(path, found, CACHE_CHECK) === undefined;
+    const stats = await lstat(path);
+    return stats.isFile() && ownerProblem(path, stats, CACHE_CHECK) === undefined;
   } catch {
     return false;
   }
@@ -120,7 +120,7 @@ export async function isOwnCacheFile(path: string): Promise<boolean> {
 
 async function isDirectory(path: string): Promise<boolean> {
   return stat(path).then(
-    (found) => found.isDirectory(),
+    (stats) => stats.isDirectory(),
     () => false,
   );
 }
@@ -158,10 +158,10 @@ export function readBoundedSync(path: string, maxBytes: number): Buffer {
   // O_NONBLOCK: opening a named pipe would otherwise wait for a writer. Browsers have no constants.
   const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
-    const found = fstatSync(file);
-    if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new Error(`${path} is not a regular file`);
     // The files of /proc say that they are empty. With room for one byte more than is allowed.
-    const bytes = Buffer.alloc(Math.min(found.size === 0 ? PROC_BYTES : found.size, maxBytes) + 1);
+    const bytes = Buffer.alloc(Math.min(stats.size === 0 ? PROC_BYTES : stats.size, maxBytes) + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < bytes.length; length += read) {
       read = readSync(file, bytes, length, bytes.length - length, null);

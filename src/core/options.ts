@@ -60,11 +60,11 @@ export function optionNames<const Text extends string, Name extends string>(
   return Object.fromEntries(names.flatMap((text) => text.split(" ")).map((name) => [name, true])) as never;
 }
 
-/** Throws a TypeError if `given` is not an object or has an option that `known` lacks. */
-export function checkOptions(owner: string, given: unknown, known: object, prefix = ""): void {
-  if (!isObject(given)) throw new TypeError(`${owner}: the options must be an object, not ${kindOf(given)}`);
-  for (const name of Object.keys(given)) {
-    if (given[name] === undefined || Object.hasOwn(known, name)) continue;
+/** Throws a TypeError if `options` is not an object or has an option that `known` lacks. */
+export function checkOptions(owner: string, options: unknown, known: object, prefix = ""): void {
+  if (!isObject(options)) throw new TypeError(`${owner}: the options must be an object, not ${kindOf(options)}`);
+  for (const name of Object.keys(options)) {
+    if (options[name] === undefined || Object.hasOwn(known, name)) continue;
     throw new TypeError(`${owner} has no option \`${prefix}${name}\`; ${didYouMean(name, Object.keys(known))}`);
   }
 }
@@ -133,13 +133,13 @@ export interface Field<Description extends string = string, Type = unknown> {
    */
   readonly tools?: "names" | "patterns" | undefined;
   readonly check: (value: unknown, place: OptionPlace) => Type;
-  /** The field with a default, which its description ends with: as `shown`, such as "64 MiB", if that reads better. */
+  /** The field with a default, which its description ends with: as `inWords`, such as "64 MiB", if that reads better. */
   or<const Value extends string | number | boolean>(
     value: Value & Type,
   ): DefaultField<`${Description} Default: ${Value}.`, Type>;
   or<const Shown extends string | number>(
     value: Type,
-    shown: Shown,
+    inWords: Shown,
   ): DefaultField<`${Description} Default: ${Shown}.`, Type>;
 }
 
@@ -199,17 +199,17 @@ type DefaultsOf<Of extends Fields> = {
 export type ValuesOf<Of extends Fields> = OptionsOf<Of> & DefaultsOf<Of>;
 
 /** Checks options, and adds the defaults. Throws an OptionError that names the owner and the option. */
-export function checkFields<Of extends Fields>(given: unknown, fields: Of, place: OptionPlace): ValuesOf<Of> {
+export function checkFields<Of extends Fields>(options: unknown, fields: Of, place: OptionPlace): ValuesOf<Of> {
   const names = Object.keys(fields);
   // Public functions are named with parentheses.
   const isFunction = place.owner.endsWith("()");
-  if (!isObject(given)) {
-    if (place.path !== "") throw place.error(`must be an object with ${quoted(names)}${shown(given)}`);
+  if (!isObject(options)) {
+    if (place.path !== "") throw place.error(`must be an object with ${quoted(names)}${notValue(options)}`);
     throw isFunction
-      ? new TypeError(`${place.owner}: the options must be an object, not ${kindOf(given)}`)
+      ? new TypeError(`${place.owner}: the options must be an object, not ${kindOf(options)}`)
       : place.error(`must be an object with ${quoted(names)}`);
   }
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(fields, name) && given[name] !== undefined);
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(fields, name) && options[name] !== undefined);
   if (unknown !== undefined) {
     const { owner, path } = place.at(unknown);
     const meant = didYouMean(unknown, names);
@@ -222,7 +222,7 @@ export function checkFields<Of extends Fields>(given: unknown, fields: Of, place
   }
   const values: Record<string, unknown> = defaultsOf(fields);
   for (const [name, { required: what, check }] of Object.entries(fields)) {
-    if (given[name] !== undefined || what === "") values[name] = check(given[name], place.at(name));
+    if (options[name] !== undefined || what === "") values[name] = check(options[name], place.at(name));
     else if (what !== undefined) throw place.at(name).error(`is required: ${what}`);
   }
   return values as ValuesOf<Of>;
@@ -253,7 +253,7 @@ export function objectSchema(fields: Fields): OptionSchema {
 }
 
 /** Quotes the value if it is short. A long string is more likely to be a secret. */
-export function shown(value: unknown): string {
+export function notValue(value: unknown): string {
   if (typeof value === "number" || typeof value === "boolean" || value === null) return `, not ${String(value)}`;
   return typeof value === "string" && value.length <= 30 ? `, not ${JSON.stringify(value)}` : "";
 }

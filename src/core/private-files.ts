@@ -10,17 +10,17 @@ import { errorMessage, systemErrorCode } from "./values.ts";
 
 /** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as XDG requires. */
 export function stateDirectory(): string {
-  const given = process.env["XDG_STATE_HOME"];
-  const base = given !== undefined && isAbsolute(given) ? given : join(homeFolder(), ".local", "state");
+  const configured = process.env["XDG_STATE_HOME"];
+  const base = configured !== undefined && isAbsolute(configured) ? configured : join(homeFolder(), ".local", "state");
   return join(base, "catenary");
 }
 
 /** Creates the directory and its parents if missing. Throws if other users can access it. */
 export async function makePrivateDirectory(path: string): Promise<void> {
   await withContext(`The directory ${path} could not be created`, () => makeDirectory(path));
-  const found = await withContext(`The directory ${path} could not be checked`, () => lstat(path));
-  if (!found.isDirectory()) throw refused(`${path} is not a directory; remove it, or use another path`);
-  checkOwner(path, found, "chmod 700");
+  const stats = await withContext(`The directory ${path} could not be checked`, () => lstat(path));
+  if (!stats.isDirectory()) throw refused(`${path} is not a directory; remove it, or use another path`);
+  checkOwner(path, stats, "chmod 700");
 }
 
 export async function readPrivate(path: string): Promise<string | undefined> {
@@ -36,9 +36,9 @@ export async function readPrivate(path: string): Promise<string | undefined> {
     throw refused(`${path} could not be opened: ${errorMessage(error)}`, error);
   }
   try {
-    const found = await file.stat();
-    if (!found.isFile()) throw refused(`${path} is not a regular file; remove it, or use another path`);
-    checkOwner(path, found, "chmod 600");
+    const stats = await file.stat();
+    if (!stats.isFile()) throw refused(`${path} is not a regular file; remove it, or use another path`);
+    checkOwner(path, stats, "chmod 600");
     return await file.readFile("utf8");
   } finally {
     await file.close();
@@ -55,8 +55,8 @@ export async function writePrivate(path: string, text: string): Promise<void> {
   });
 }
 
-function checkOwner(path: string, found: Stats, remedy: string): void {
-  const problem = ownerProblem(path, found, { bits: 0o077, remedy });
+function checkOwner(path: string, stats: Stats, remedy: string): void {
+  const problem = ownerProblem(path, stats, { bits: 0o077, remedy });
   if (problem !== undefined) throw refused(problem);
 }
 

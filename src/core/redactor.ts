@@ -121,10 +121,10 @@ export class Redactor {
 
   /** A text; if it is JSON, fields with the name of a secret are replaced too. */
   text(text: string): string {
-    let shown = this.#isSecret !== undefined && /^\s*[[{]/.test(text) ? this.#json(text) : text;
-    if (shown.length < this.#shortest) return shown;
-    for (const hide of this.#texts) shown = hide(shown);
-    return shown;
+    let redacted = this.#isSecret !== undefined && /^\s*[[{]/.test(text) ? this.#json(text) : text;
+    if (redacted.length < this.#shortest) return redacted;
+    for (const hide of this.#texts) redacted = hide(redacted);
+    return redacted;
   }
 
   /** Many servers repeat structured content as text, and secrets by the names of fields are in there too. */

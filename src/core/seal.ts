@@ -23,7 +23,7 @@ function loadCrypto(): typeof Crypto {
 }
 
 export class Seal {
-  readonly #given: Uint8Array | string | undefined;
+  readonly #secret: Uint8Array | string | undefined;
   readonly #now: () => number;
   #derived: Uint8Array | undefined;
   #id: string | undefined;
@@ -31,7 +31,7 @@ export class Seal {
   /** Without a key, each seal has its own random one. All processes that use the same key must share the clock. */
   constructor(key?: Uint8Array | string, now: () => number = () => Date.now()) {
     if (key?.length === 0) throw new TypeError("A seal key must not be empty");
-    this.#given = typeof key === "object" ? Uint8Array.from(key) : key;
+    this.#secret = typeof key === "object" ? Uint8Array.from(key) : key;
     this.#now = now;
   }
 
@@ -41,7 +41,7 @@ export class Seal {
   }
 
   #key(): Uint8Array {
-    return (this.#derived ??= derive(this.#given ?? crypto().randomBytes(32), "key", 32));
+    return (this.#derived ??= derive(this.#secret ?? crypto().randomBytes(32), "key", 32));
   }
 
   seal(payload: object, ttlMs: number): string {

@@ -45,9 +45,9 @@ export function hiderOfShape(shape: SecretShape): (text: string) => string {
   const pattern = new RegExp(source, "g");
   // In a text without secrets, which is the usual case, it takes half the time of a replacement.
   const isThere = new RegExp(source);
-  const hide = (found: string): string => {
-    if (shape === "cards") return isCardNumber(found) ? REDACTED : found;
-    return `${/^bearer\s+/i.exec(found)?.[0] ?? ""}${REDACTED}`;
+  const hide = (match: string): string => {
+    if (shape === "cards") return isCardNumber(match) ? REDACTED : match;
+    return `${/^bearer\s+/i.exec(match)?.[0] ?? ""}${REDACTED}`;
   };
   return (text) => (isThere.test(text) ? text.replace(pattern, hide) : text);
 }
@@ -58,14 +58,14 @@ const KEY_END = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 /** Replaces PEM blocks. A block without an end reaches to the end of the text. */
 function hidePrivateKeys(text: string): string {
   if (!text.includes("-----BEGIN ")) return text;
-  let [shown, at] = ["", 0];
+  let [redacted, at] = ["", 0];
   for (;;) {
     KEY_BEGIN.lastIndex = at;
     const begin = KEY_BEGIN.exec(text);
-    if (begin === null) return shown + text.slice(at);
-    shown += text.slice(at, begin.index) + REDACTED;
+    if (begin === null) return redacted + text.slice(at);
+    redacted += text.slice(at, begin.index) + REDACTED;
     KEY_END.lastIndex = KEY_BEGIN.lastIndex;
-    if (KEY_END.exec(text) === null) return shown;
+    if (KEY_END.exec(text) === null) return redacted;
     at = KEY_END.lastIndex;
   }
 }

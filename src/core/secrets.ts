@@ -36,7 +36,7 @@ export function hiderOf(
   // Longest first: one value may be part of another.
   const forms = [...references].toSorted(([one], [other]) => other.length - one.length);
   return (text) =>
-    forms.reduce((shown, [form, ref]) => (shown.includes(form) ? shown.replaceAll(form, () => ref) : shown), text);
+    forms.reduce((hidden, [form, ref]) => (hidden.includes(form) ? hidden.replaceAll(form, () => ref) : hidden), text);
 }
 
 /** The forms in which a text may quote a value: as it is, in JSON, and encoded for a URL. */
@@ -88,11 +88,11 @@ export function withoutPath(url: string): string {
 export function hidePaths(text: string, { origin }: URL): string {
   const parts = text.split(`${origin}/`);
   const first = parts.shift() ?? "";
-  return parts.reduce((shown, part) => {
+  return parts.reduce((hidden, part) => {
     const [path = ""] = /^[^\s"'`()<>]*/.exec(part) ?? [];
     const [known = ""] = /^\.well-known\/[\w-]+/.exec(path) ?? [];
     const [end = ""] = /(?<![.,:;!?])[.,:;!?]*$/.exec(path.slice(known.length)) ?? [];
-    return `${shown}${origin}${known && `/${known}`}${end}${part.slice(path.length)}`;
+    return `${hidden}${origin}${known && `/${known}`}${end}${part.slice(path.length)}`;
   }, first);
 }
 

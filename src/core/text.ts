@@ -37,9 +37,9 @@ export function globMatcher(glob: string): (name: string) => boolean {
     const until = name.length - last.length;
     let at = first.length;
     for (const part of rest) {
-      const found = name.indexOf(part, at);
-      if (found === -1 || found + part.length > until) return false;
-      at = found + part.length;
+      const start = name.indexOf(part, at);
+      if (start === -1 || start + part.length > until) return false;
+      at = start + part.length;
     }
     return true;
   };

@@ -41,9 +41,9 @@ export function errorMessage(error: unknown): string {
   try {
     const text: unknown = error instanceof Error ? error.message : error;
     if (typeof text === "symbol") return text.toString();
-    const own = String(text);
+    const converted = String(text);
     // A thrown object: its message, as an Error has one, or what it contains.
-    if (own !== "[object Object]") return own;
+    if (converted !== "[object Object]") return converted;
     const { message } = fieldsOf(text);
     return typeof message === "string" && message !== "" ? message : JSON.stringify(text).slice(0, 500);
   } catch {

@@ -82,11 +82,11 @@ export async function openConnection(
     let failure: ConnectionError;
     try {
       if (isSessionFirst) return await openSession(peer, options, wanted);
-      const found = await tryStateless(wanted === undefined ? probeTimeoutMs : startTimeoutMs);
-      if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
-      if (wanted !== undefined) throw revisionRefused(wanted, found.error);
-      if (found.final) throw found.error;
-      return await openSession(peer, options, undefined, found.late);
+      const probed = await tryStateless(wanted === undefined ? probeTimeoutMs : startTimeoutMs);
+      if (probed.back !== undefined) return serverConnection(peer, probed.back, () => probed.discovered);
+      if (wanted !== undefined) throw revisionRefused(wanted, probed.error);
+      if (probed.final) throw probed.error;
+      return await openSession(peer, options, undefined, probed.late);
     } catch (error) {
       const mayRetry = isSessionFirst ? NO_HANDSHAKE : PROBE_REFUSED;
       if (wanted !== undefined || !(error instanceof ConnectionError) || !mayRetry.has(error.kind)) throw error;
@@ -95,10 +95,10 @@ export async function openConnection(
     await reopenIfClosed(failure);
     if (!isSessionFirst) return await openSession(peer, options, undefined);
     // A server that was silent until now does not get the full start timeout again.
-    const found = await tryStateless(failure.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
-    if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
-    const problem = `${failure.problem}; it does not speak a stateless revision either: ${withoutDiagnostics(found.error)}`;
-    throw found.final ? found.error : failure.with({ problem, subject: failure.subject });
+    const probed = await tryStateless(failure.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
+    if (probed.back !== undefined) return serverConnection(peer, probed.back, () => probed.discovered);
+    const problem = `${failure.problem}; it does not speak a stateless revision either: ${withoutDiagnostics(probed.error)}`;
+    throw probed.final ? probed.error : failure.with({ problem, subject: failure.subject });
   } catch (error) {
     await peer.close().catch(() => undefined);
     throw error;
@@ -187,10 +187,10 @@ export async function openSession(
 ): Promise<ServerConnection> {
   const overtaken = new AbortController();
   const session = ignoreRejection(initializeSession(peer, options, wanted, overtaken.signal));
-  const found = late && (await lateStateless(session, late, options.probeTimeoutMs));
-  if (found !== undefined) {
+  const server = late && (await lateStateless(session, late, options.probeTimeoutMs));
+  if (server !== undefined) {
     overtaken.abort(new Error("The server speaks a stateless revision"));
-    return serverConnection(peer, found.back, () => found.discovered);
+    return serverConnection(peer, server.back, () => server.discovered);
   }
   try {
     const back = await session;
@@ -208,13 +208,13 @@ async function lateStateless(
   late: Promise<ProbeResult>,
   probeTimeoutMs = PROBE_TIMEOUT_MS,
 ): Promise<StatelessServer | undefined> {
-  const stateless = late.then((found) => (found.back === undefined ? undefined : found));
+  const stateless = late.then((probed) => (probed.back === undefined ? undefined : probed));
   const handshake = session.then(
     () => "session",
     (error: unknown) => (error instanceof McpError ? "refused" : "failed"),
   );
   const limitMs = LATE_HANDSHAKE_FACTOR * probeTimeoutMs;
-  const limited = stateless.then((found) => (found === undefined ? handshake : within(limitMs, handshake)));
+  const limited = stateless.then((server) => (server === undefined ? handshake : within(limitMs, handshake)));
   const outcome = await Promise.race([handshake, limited]);
   if (outcome === "session" || outcome === "failed") return undefined;
   // A slow server that is only stateless may refuse the handshake before it answers the probe.
@@ -293,8 +293,8 @@ async function probe(
   const answer = discover((backOptions) => new DuplexBack(peer, backOptions), options, revision);
   const started = options.firstOutput?.();
   if (started !== undefined) await within(SILENT_START_MS, Promise.race([answer, started]));
-  const found = await within(timeoutMs, answer);
-  if (found !== undefined) return found;
+  const probed = await within(timeoutMs, answer);
+  if (probed !== undefined) return probed;
   const error = new ConnectionError(
     "timeout",
     `The server did not answer server/discover in ${timeoutMs} ms`,

@@ -31,22 +31,22 @@ export function checkHeaders({ method, params }: RequestMessage, revision: strin
   const name = params?.[field];
   // A missing or wrong name is rejected later, when the params are checked.
   if (typeof name !== "string") return;
-  const given = headers["mcp-name"];
+  const header = headers["mcp-name"];
   // What looks encoded is decoded, even if the body has the same string.
-  if (given === name && !name.startsWith("=?")) return;
-  compare("Mcp-Name", given === undefined ? undefined : (decodeHeaderValue(given) ?? INVALID), name);
+  if (header === name && !name.startsWith("=?")) return;
+  compare("Mcp-Name", header === undefined ? undefined : (decodeHeaderValue(header) ?? INVALID), name);
 }
 
 const INVALID = Symbol("not decodable");
 
-function compare(header: string, given: string | typeof INVALID | undefined, body: string): void {
-  if (given === body) return;
+function compare(header: string, value: string | typeof INVALID | undefined, body: string): void {
+  if (value === body) return;
   const problem =
-    given === undefined
+    value === undefined
       ? "is missing"
-      : given === INVALID
+      : value === INVALID
         ? "cannot be decoded"
-        : `is ${JSON.stringify(given)}, but the body has ${JSON.stringify(body)}`;
+        : `is ${JSON.stringify(value)}, but the body has ${JSON.stringify(body)}`;
   throw McpError.of("header_mismatch", `The header ${header} ${problem}; it must repeat the value in the body`, {
     header,
   });

@@ -19,13 +19,13 @@ export class ExactId {
 /** The ExactIds found by one `stringify`. The mark is random each time, so that no input can contain it. */
 class Placeholders {
   readonly #mark = crypto.randomUUID();
-  readonly #found: ExactId[] = [];
+  readonly #exactIds: ExactId[] = [];
   add(exact: ExactId): string {
-    return this.#mark + ":" + (this.#found.push(exact) - 1);
+    return this.#mark + ":" + (this.#exactIds.push(exact) - 1);
   }
   fill(text: string): string {
     return text.replace(new RegExp(`"${this.#mark}:(\\d+)"`, "g"), (match, index: string) => {
-      return this.#found[Number(index)]?.raw ?? match;
+      return this.#exactIds[Number(index)]?.raw ?? match;
     });
   }
 }
@@ -50,8 +50,8 @@ export function stringify(name: string, value: unknown): string {
     const text = toJson(value);
     if (text === undefined) throw new TypeError(`${name} has no JSON form`);
     // The type system does not see that a `toJSON` may have set it.
-    const found = placeholders as Placeholders | undefined;
-    return found === undefined ? text : found.fill(text);
+    const used = placeholders as Placeholders | undefined;
+    return used === undefined ? text : used.fill(text);
   } finally {
     isWriting = wasWriting;
     placeholders = outer;

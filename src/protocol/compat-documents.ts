@@ -235,9 +235,9 @@ function errorOf({ codes, messages, data, texts }: CompatDocument, body: ErrorBo
 }
 
 /** The message, with the details that are only in `data`, and without the hint, which names tools that are not listed. */
-function withDetails({ message: given, data }: ErrorBody): string {
+function withDetails({ message: text, data }: ErrorBody): string {
   const { details, hint } = isObject(data) ? data : { details: data };
-  const message = typeof hint === "string" ? withoutHint(given, hint) : given;
+  const message = typeof hint === "string" ? withoutHint(text, hint) : text;
   return typeof details === "string" && !message.includes(details) ? `${message}: ${details}` : message;
 }
 
@@ -256,7 +256,7 @@ function resultOf(document: CompatDocument, { method }: Request, result: Result)
     case "server/discover":
       return discovered(document, result);
     case "tools/call":
-      return called(document, result);
+      return withCallErrors(document, result);
     default:
       return result;
   }
@@ -275,7 +275,7 @@ function discovered({ serverInfo, capabilities }: CompatDocument, result: Result
   };
 }
 
-function called({ isError, failure }: CompatDocument, result: Result): Result {
+function withCallErrors({ isError, failure }: CompatDocument, result: Result): Result {
   const { content } = result;
   if (!Array.isArray(content)) return result;
   if (result["isError"] === true) {
@@ -304,17 +304,17 @@ async function listed(
   fetch: (request: Request) => Promise<Result>,
 ): Promise<Result> {
   const first = await fetch(request);
-  const shown = items?.[field];
-  if (shown === undefined || request.params["cursor"] !== undefined) return first;
+  const listedItems = items?.[field];
+  if (listedItems === undefined || request.params["cursor"] !== undefined) return first;
   const fetchPage = async (cursor: string | undefined): Promise<Result> =>
     cursor === undefined ? first : fetch({ ...request, params: { ...request.params, cursor } });
   const keys = new Set<unknown>();
   for await (const { page } of walkPages(field, fetchPage)) {
-    const found = Array.isArray(page[field]) ? page[field] : [];
-    for (const item of found) if (isObject(item)) keys.add(item[key]);
-    if (shown.every((item) => keys.has(item[key]))) break;
+    const pageItems = Array.isArray(page[field]) ? page[field] : [];
+    for (const item of pageItems) if (isObject(item)) keys.add(item[key]);
+    if (listedItems.every((item) => keys.has(item[key]))) break;
   }
-  const kept = shown.filter((item) => keys.has(item[key]));
+  const kept = listedItems.filter((item) => keys.has(item[key]));
   if (kept.length === 0) return first;
   const { nextCursor: _more, ...rest } = first;
   return { ...rest, [field]: kept };

@@ -19,13 +19,11 @@ const loaded = new Map<Compat, CompatRules>();
  * The rules of the document, as a promise until they are loaded; undefined for the specification. Throws a TypeError for
  * a value that does not exist.
  */
-export function loadCompat(given: unknown = "mcp"): CompatRules | Promise<CompatRules> | undefined {
-  if (given === "mcp") return undefined;
-  const compat = COMPATS.find((known): known is DocumentName => known === given);
+export function loadCompat(name: unknown = "mcp"): CompatRules | Promise<CompatRules> | undefined {
+  if (name === "mcp") return undefined;
+  const compat = COMPATS.find((known): known is DocumentName => known === name);
   if (compat === undefined)
-    throw new TypeError(
-      `compat: ${JSON.stringify(given)} is not valid; ${didYouMean(String(given), COMPATS, "values")}`,
-    );
+    throw new TypeError(`compat: ${JSON.stringify(name)} is not valid; ${didYouMean(String(name), COMPATS, "values")}`);
   const load = async (): Promise<CompatRules> => {
     const { DOCUMENTS, compatRules } = await import("./compat-documents.ts");
     const rules = compatRules(DOCUMENTS[compat]);

@@ -4,7 +4,7 @@
 // number of times, at any time. It is in protocol/ because server/ and chain/ both have middleware.
 
 import { forwardAbort, ignoreRejection } from "../core/async.ts";
-import { copyContext, isCancelled, isCopy } from "../core/cancel.ts";
+import { copyContext, isCancelled, isOurCopy } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -88,22 +88,24 @@ class MiddlewareCall {
     return outcome;
   }
 
-  #run(given: Request, own: Context): Promise<Result> {
+  #run(passed: Request, passedContext: Context): Promise<Result> {
     const request = this.#request;
     // The params were checked when the request was received, so only those that middleware changed are checked.
-    if (given !== request) {
-      if (!isRequest(given)) throw wrongNext(this.#name);
-      checkParams(given.method, given.params);
+    if (passed !== request) {
+      if (!isRequest(passed)) throw wrongNext(this.#name);
+      checkParams(passed.method, passed.params);
     }
-    if (own === this.#context) return this.#inner(given, own);
-    if (!isContext(own)) throw wrongNext(this.#name);
+    if (passedContext === this.#context) return this.#inner(passed, passedContext);
+    if (!isContext(passedContext)) throw wrongNext(this.#name);
     // A subscription goes on for long, so not even the `notify` of built-in middleware may fail it unnoticed.
-    const isGuarded = own.notify === this.#context.notify || (isCopy(own) && given.method !== "subscriptions/listen");
-    if (isGuarded) return this.#inner(given, own);
+    const isGuarded =
+      passedContext.notify === this.#context.notify ||
+      (isOurCopy(passedContext) && passed.method !== "subscriptions/listen");
+    if (isGuarded) return this.#inner(passed, passedContext);
     this.#intercepts = true;
     return this.#inner(
-      given,
-      withGuardedNotify(given, own, (error, notification) => this.#fail(error, notification)),
+      passed,
+      withGuardedNotify(passed, passedContext, (error, notification) => this.#fail(error, notification)),
     );
   }
 
@@ -181,11 +183,11 @@ function isSameFailure(error: unknown, other: unknown): boolean {
 /** Catches exceptions in the middleware's `notify`, so that they do not reach the upstream. */
 function withGuardedNotify(
   { method }: Request,
-  given: Context,
+  context: Context,
   fail: (error: unknown, notification: string) => unknown,
 ): Context {
   // If `notify` fails, a call ends by itself, but a subscription would stay open. So abort the subscription.
-  const stop = method === "subscriptions/listen" ? forwardAbort(given.signal) : undefined;
+  const stop = method === "subscriptions/listen" ? forwardAbort(context.signal) : undefined;
   const notify = (notification: Notification): void => {
     const onError = (error: unknown): void => {
       const failure = fail(error, notification.method);
@@ -193,13 +195,13 @@ function withGuardedNotify(
     };
     try {
       // `notify` may be an async function, though its type returns nothing.
-      const returned: unknown = given.notify(notification);
+      const returned: unknown = context.notify(notification);
       if (returned instanceof Promise) returned.catch(onError);
     } catch (error) {
       onError(error);
     }
   };
-  return stop === undefined ? copyContext(given, { notify }) : { ...given, notify, signal: stop.signal };
+  return stop === undefined ? copyContext(context, { notify }) : { ...context, notify, signal: stop.signal };
 }
 
 /** Adds the middleware's name to its own errors. McpErrors stay as they are. */
@@ -212,8 +214,8 @@ export function errorIn(name: string, error: unknown, notification?: string): un
   } catch {
     // The thrown value may be a Proxy whose traps throw.
   }
-  const during = notification === undefined ? "" : ` at ${notification}`;
-  return middlewareError(name, `failed${during}: ${withoutFolders(errorMessage(error))}`, error);
+  const where = notification === undefined ? "" : ` at ${notification}`;
+  return middlewareError(name, `failed${where}: ${withoutFolders(errorMessage(error))}`, error);
 }
 
 function noResult(name: string, { method }: Request, result: unknown): McpError {

@@ -133,8 +133,8 @@ const FOLDERS = /(?<![\w:/.~-])(?:\/|[A-Z]:\\)([^\s/\\'";:,]+[/\\])+/g;
 /** The message without the output of a program, which is meant for the operator and may concern another client. */
 export function withoutDiagnostics(thrown: unknown): string {
   let message = errorMessage(thrown);
-  for (let one = thrown; one instanceof ConnectionError; one = one.cause) {
-    message = message.replaceAll(one.diagnostics ?? "", "");
+  for (let cause = thrown; cause instanceof ConnectionError; cause = cause.cause) {
+    message = message.replaceAll(cause.diagnostics ?? "", "");
   }
   return LOADING.test(message) ? withoutFolders(message) : message;
 }

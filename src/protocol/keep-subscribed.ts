@@ -49,7 +49,7 @@ export async function keepSubscribed(context: Context, grant: Grant, steps: Subs
       since = performance.now();
       // A server may grant something else when the subscription is opened again.
       granted = grant.granted = acknowledged;
-      for (const one of passed) context.notify(one);
+      for (const notification of passed) context.notify(notification);
     };
     // What is left behind is not awaited, since it may ignore its signal.
     const moved = deferred<never>();

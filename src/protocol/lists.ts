@@ -48,8 +48,8 @@ export interface Unavailable {
 
 export function unavailableIn(result: Result | undefined): readonly Unavailable[] {
   const listed = result?._meta?.[UNAVAILABLE];
-  const isEntry = (one: unknown): one is Unavailable =>
-    isObject(one) && typeof one["upstream"] === "string" && typeof one["message"] === "string";
+  const isEntry = (entry: unknown): entry is Unavailable =>
+    isObject(entry) && typeof entry["upstream"] === "string" && typeof entry["message"] === "string";
   return Array.isArray(listed) ? listed.filter(isEntry) : [];
 }
 

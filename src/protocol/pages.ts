@@ -45,8 +45,8 @@ function encode(list: string, { order, key }: PageItem): string {
 }
 
 function decode(list: string, cursor: unknown): PageItem {
-  const [found, order, key] = decodeCursor(cursor);
-  if (found === list && typeof order === "number" && typeof key === "string") return { order, key };
+  const [listName, order, key] = decodeCursor(cursor);
+  if (listName === list && typeof order === "number" && typeof key === "string") return { order, key };
   throw invalidCursor(cursor);
 }
 

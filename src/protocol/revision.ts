@@ -225,8 +225,8 @@ function changesOf<T>(
 ): Changes<T> {
   const changesFor = (method?: string): readonly Change<T>[] =>
     steps.flatMap(({ named, every }) => {
-      const own = method !== undefined && named && Object.hasOwn(named, method) ? named[method] : undefined;
-      return [own, every].filter((step) => step !== undefined);
+      const ofMethod = method !== undefined && named && Object.hasOwn(named, method) ? named[method] : undefined;
+      return [ofMethod, every].filter((step) => step !== undefined);
     });
   const methods = new Set(steps.flatMap(({ named }) => Object.keys(named ?? {})));
   return { byMethod: new Map([...methods].map((method) => [method, changesFor(method)])), others: changesFor() };

@@ -44,7 +44,7 @@ export class UriTemplate {
     if (isLiteral(first) && !first.some((text) => uri.startsWith(text))) return undefined;
     if (uri.length > MAX_URI_LENGTH) return undefined;
     const matcher = new Matcher(this.#parts, uri);
-    return matcher.matches(0, 0) ? collect(matcher.found, uri) : undefined;
+    return matcher.matches(0, 0) ? collect(matcher.values, uri) : undefined;
   }
 }
 
@@ -53,7 +53,7 @@ function firstOf(text: string, count: number): string {
   return Array.from(text).slice(0, count).join("");
 }
 
-type Found = readonly [variable: Variable, start: number, end: number];
+type FoundValue = readonly [variable: Variable, start: number, end: number];
 
 /**
  * Finds the values of one URI. Where a part can end is a sequence of positions; the rest is tried from each of them.
@@ -61,7 +61,7 @@ type Found = readonly [variable: Variable, start: number, end: number];
  * from there the part can only end where it was already tried to end.
  */
 class Matcher {
-  readonly found: Found[] = [];
+  readonly values: FoundValue[] = [];
   readonly #parts: readonly Part[];
   readonly #uri: string;
   /** By part: 1 for each position where it is dead. */
@@ -98,25 +98,25 @@ class Matcher {
     const last = this.#parts.at(-1);
     const isList = variables.length > 1 || variable.explode;
     const lead = index === 0 ? first : between;
-    const count = this.found.length;
+    const count = this.values.length;
     let start = this.#uri.startsWith(lead, position) ? position + lead.length : Infinity;
     while (start < this.#uri.length) {
       const stop = this.#stop(isList ? operator.itemChars : operator.chars, start);
       // The last value of the template can only end where the URI does, so shorter ones are not tried.
       for (let end = isLast && part === last ? Math.max(stop, start + 1) : start + 1; end <= stop; end++) {
-        this.found.push([variable, start, end]);
+        this.values.push([variable, start, end]);
         if (isLast) yield end;
         else yield* this.#unnamed(part, index + 1, end, dead);
-        this.found.pop();
+        this.values.pop();
       }
       const hasMore = variable.explode && stop > start && this.#uri.startsWith(between, stop);
       // Where the value begins, an expression with a leading character may also be absent, which was not tried.
       if (index === 0 || variable.explode) dead.fill(1, start + (first === "" ? 0 : 1), hasMore ? stop + 1 : stop);
       if (!hasMore) break;
-      this.found.push([variable, start, stop]);
+      this.values.push([variable, start, stop]);
       start = stop + between.length;
     }
-    this.found.length = count;
+    this.values.length = count;
     // Without a leading character, a missing value would be ambiguous, so all values are required.
     if (first !== "") yield position;
   }
@@ -127,10 +127,10 @@ class Matcher {
     const { first, between, empty, chars } = operator;
     const last = this.#parts.at(-1);
     const uri = this.#uri;
-    const count = this.found.length;
+    const count = this.values.length;
     let start = uri.startsWith(first, position) ? position + first.length : undefined;
     while (start !== undefined) {
-      let next: Found | undefined;
+      let next: FoundValue | undefined;
       for (const variable of variables) {
         const after = start + variable.name.length;
         if (!uri.startsWith(variable.name, start)) continue;
@@ -139,18 +139,18 @@ class Matcher {
         const from = isValued ? after + 1 : after;
         const to = isValued ? this.#stop(chars, from) : after;
         for (let end = part === last ? to : from; end <= to; end++) {
-          this.found.push([variable, from, end]);
+          this.values.push([variable, from, end]);
           yield end;
-          this.found.pop();
+          this.values.pop();
         }
         const hasMore = uri.startsWith(between, to);
         dead.fill(1, from, hasMore ? to + 1 : to);
         if (hasMore) next = [variable, from, to];
       }
-      if (next !== undefined) this.found.push(next);
+      if (next !== undefined) this.values.push(next);
       start = next && next[2] + between.length;
     }
-    this.found.length = count;
+    this.values.length = count;
     yield position;
   }
 
@@ -162,9 +162,9 @@ class Matcher {
   }
 }
 
-function collect(found: readonly Found[], uri: string): TemplateMatch | undefined {
+function collect(matches: readonly FoundValue[], uri: string): TemplateMatch | undefined {
   const values = new Map<Variable, string | string[]>();
-  for (const [variable, start, end] of found) {
+  for (const [variable, start, end] of matches) {
     const value = decode(uri.slice(start, end));
     const known = values.get(variable);
     if (value === undefined) return undefined;
@@ -288,9 +288,9 @@ function parseExpression(text: string, body: string): Expression {
   if ("=,!@|".includes(first)) {
     throw invalidTemplate(text, first === "" ? "an expression is empty" : `the operator "${first}" is reserved`);
   }
-  const found = OPERATORS[first];
-  const specs = (found === undefined ? body : body.slice(1)).split(",");
-  return { operator: found ?? SIMPLE, variables: specs.map((spec) => parseVariable(text, spec)) };
+  const operator = OPERATORS[first];
+  const specs = (operator === undefined ? body : body.slice(1)).split(",");
+  return { operator: operator ?? SIMPLE, variables: specs.map((spec) => parseVariable(text, spec)) };
 }
 
 function parseVariable(text: string, spec: string): Variable {
@@ -306,8 +306,8 @@ function parseVariable(text: string, spec: string): Variable {
 }
 
 function invalidTemplate(text: string, problem: string): TypeError {
-  const shown = text.length > 100 ? text.slice(0, 100) + "..." : text;
-  return new TypeError(`Invalid URI template "${shown}": ${problem}`);
+  const shortened = text.length > 100 ? text.slice(0, 100) + "..." : text;
+  return new TypeError(`Invalid URI template "${shortened}": ${problem}`);
 }
 
 /** Percent-encodes what a URI cannot have. Reserved characters and existing escapes stay as they are. */

@@ -34,13 +34,13 @@ export async function* walkPages(
   let length = 0;
   for (let cursor: string | undefined; ;) {
     const page = await fetchPage(cursor);
-    const { [field]: found, nextCursor: next } = page;
+    const { [field]: list, nextCursor: next } = page;
     // Some servers send null on the last page.
     if (next === undefined || next === null) {
       yield { page };
       return;
     }
-    if (Array.isArray(found)) items += found.length;
+    if (Array.isArray(list)) items += list.length;
     if (limits.length !== Infinity) length += pageLength(page, field);
     const problem =
       typeof next !== "string"

@@ -176,7 +176,7 @@ export class CallContext implements ToolContext {
    * Returns the wrapped context, from which core/cancel.ts gets the cancellation token. This is a method, because
    * a spread copy of this object may have another signal and must not contain it.
    */
-  behind(): Context {
+  wrapped(): Context {
     return this.#context;
   }
 

@@ -26,11 +26,11 @@ export async function complete(
   }
   const completer = completers.get(argument.name) ?? (() => []);
   const all = await errors.run(request, context, async () => {
-    const found: unknown = await completer(argument.value, {
+    const values: unknown = await completer(argument.value, {
       arguments: chosen?.arguments ?? {},
       caller: context.caller,
     });
-    if (Array.isArray(found) && found.every((value) => typeof value === "string")) return found;
+    if (Array.isArray(values) && values.every((value) => typeof value === "string")) return values;
     throw new InvalidResult(`The completer of ${argument.name} (${what}) must return an array of strings`);
   });
   const values = all.slice(0, MAX_COMPLETIONS);

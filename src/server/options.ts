@@ -5,7 +5,7 @@ import { scopesProblem } from "../protocol/scopes.ts";
 import type { Caller, Meta, Session } from "../core/handler.ts";
 import { printProblem } from "../core/listeners.ts";
 import { fieldsOf, isObject, type Optional } from "../core/values.ts";
-import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames, notValue } from "../core/options.ts";
 import type { ErrorListener } from "./handler-errors.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
@@ -169,18 +169,18 @@ export function checkServer(options: ServerOptions, hasMoreArguments: boolean): 
   checkCacheHint(CREATE, cache);
   checkCapabilities(capabilities);
   if (tasks !== undefined) {
-    if (!isObject(tasks)) throw new TypeError(`${CREATE}: \`tasks\` must be an object${shown(tasks)}`);
+    if (!isObject(tasks)) throw new TypeError(`${CREATE}: \`tasks\` must be an object${notValue(tasks)}`);
     checkOptions(CREATE, tasks, LIMIT_NAMES, "tasks.");
     checkCounts(CREATE, tasks, Object.keys(LIMIT_NAMES), "tasks.");
   }
 }
 
 /** Not by fields, which most servers need not load. */
-function checkCounts(owner: string, given: object, names: readonly string[], path: string): void {
+function checkCounts(owner: string, options: object, names: readonly string[], path: string): void {
   for (const name of names) {
-    const value = fieldsOf(given)[name];
+    const value = fieldsOf(options)[name];
     if (value === undefined || (Number.isInteger(value) && Number(value) > 0)) continue;
-    throw new TypeError(`${owner}: \`${path}${name}\` must be a whole number above 0${shown(value)}`);
+    throw new TypeError(`${owner}: \`${path}${name}\` must be a whole number above 0${notValue(value)}`);
   }
 }
 

@@ -184,11 +184,11 @@ export class Prompts {
   }
 
   async get(request: RequestOf<"prompts/get">, context: Context): Promise<AnswerOf<"prompts/get">> {
-    const { name, arguments: given = {} } = request.params;
+    const { name, arguments: strings = {} } = request.params;
     const prompt = this.entries.find(name, context);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
-    const args = await checkArguments(name, prompt, given);
+    const args = await checkArguments(name, prompt, strings);
     const retry = await this.#results.inputs.decode(request, context);
     const call = new CallContext(context, request, this.#results, retry);
     const value = await this.#results.errors.run(request, context, async () => {
@@ -285,21 +285,21 @@ function declaredArguments(owner: string, declared: unknown = {}): readonly [str
 async function checkArguments(
   name: string,
   { required, check }: Prompt,
-  given: Record<string, unknown>,
+  strings: Record<string, unknown>,
 ): Promise<never> {
-  const missing = required.filter((argument) => !Object.hasOwn(given, argument));
+  const missing = required.filter((argument) => !Object.hasOwn(strings, argument));
   if (missing.length > 0) {
     const what = missing.length === 1 ? "argument" : "arguments";
     throw invalidParams(`The prompt ${name} needs the ${what} ${missing.join(", ")}`, { promptName: name, missing });
   }
-  for (const [argument, value] of Object.entries(given)) {
+  for (const [argument, value] of Object.entries(strings)) {
     if (typeof value === "string") continue;
     throw invalidParams(`The argument ${argument} of the prompt ${name} must be a string`, {
       promptName: name,
       argument,
     });
   }
-  const checked = (await check?.(given)) ?? { value: given };
+  const checked = (await check?.(strings)) ?? { value: strings };
   if (checked.issues === undefined) return checked.value as never;
   const { issues } = checked;
   throw invalidParams(`Invalid arguments for the prompt ${name}: ${issues.join("; ")}`, { promptName: name, issues });

@@ -184,8 +184,8 @@ export class Resources {
 
   /** The scopes needed to read the URI, or undefined if no resource or template matches it. */
   scopesOf(uri: string, context: Context): readonly string[] | undefined {
-    const found = this.#find(uri, context);
-    return found && (found[0].scopes ?? []);
+    const match = this.#find(uri, context);
+    return match && (match[0].scopes ?? []);
   }
 
   isReadable(uri: string, context: Context): boolean {
@@ -206,16 +206,17 @@ export class Resources {
     const call = new CallContext(context, request, this.#results);
     const listed = await Promise.all(
       templates.map(async ({ order, value }): Promise<readonly ListEntry<Resource>[]> => {
-        const found = await this.#results.errors.run(request, context, () => value.list?.(call) ?? []);
-        return found.map((resource) => ({
+        const resources = await this.#results.errors.run(request, context, () => value.list?.(call) ?? []);
+        return resources.map((resource) => ({
           order,
           key: resource.uri,
           listItem: typeof resource.name === "string" ? resource : { ...resource, name: resource.uri },
         }));
       }),
     );
-    const own: readonly ListEntry<Resource>[] = this.entries.seenBy(context);
-    const all = templates.length === 0 ? own : [...own, ...listed.flat()].toSorted((a, b) => a.order - b.order);
+    const registered: readonly ListEntry<Resource>[] = this.entries.seenBy(context);
+    const all =
+      templates.length === 0 ? registered : [...registered, ...listed.flat()].toSorted((a, b) => a.order - b.order);
     const { items: resources, nextCursor } = this.#results.page(request, all);
     return this.#results.cacheable(defined({ resources, nextCursor }));
   }
@@ -227,9 +228,9 @@ export class Resources {
 
   async read(request: RequestOf<"resources/read">, context: Context): Promise<AnswerOf<"resources/read">> {
     const { uri } = request.params;
-    const found = this.#find(uri, context);
-    if (found === undefined) throw notFound(uri);
-    const [{ scopes, options }, read] = found;
+    const match = this.#find(uri, context);
+    if (match === undefined) throw notFound(uri);
+    const [{ scopes, options }, read] = match;
     demandScopes(scopes, context.caller, `The resource ${uri}`);
     const retry = await this.#results.inputs.decode(request, context);
     const call = new CallContext(context, request, this.#results, retry);
@@ -275,10 +276,10 @@ function toContents(uri: string, mimeType: string | undefined, value: unknown): 
       blob: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"),
     });
   }
-  const found = findUnsendable(value);
-  if (found !== undefined) {
-    const at = found.path === "" ? "" : `, at ${found.path},`;
-    throw new InvalidResult(`Resource ${uri} returned${at} ${found.what}, which cannot be sent`);
+  const unsendable = findUnsendable(value);
+  if (unsendable !== undefined) {
+    const at = unsendable.path === "" ? "" : `, at ${unsendable.path},`;
+    throw new InvalidResult(`Resource ${uri} returned${at} ${unsendable.what}, which cannot be sent`);
   }
   const text = jsonOf(value) ?? "null";
   return { uri, mimeType: mimeType ?? "application/json", text };
@@ -297,7 +298,7 @@ function isWholeResult(uri: string, value: unknown): value is WholeResult {
   const contents = isObject(value) ? value["contents"] : undefined;
   if (!isObject(value) || !Array.isArray(contents) || contents.length === 0) return false;
   const problems = contents.map((item: unknown, index) => contentsProblem(item, `contents[${index}]`));
-  const problem = problems.find((one) => one !== undefined);
+  const problem = problems.find((text) => text !== undefined);
   if (problem === undefined) return true;
   const isMeant =
     Object.keys(value).every((field) => field === "contents" || field === "_meta") &&

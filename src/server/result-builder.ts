@@ -57,6 +57,6 @@ export class ResultBuilder {
 }
 
 /** Our server info replaces any other, since a handler may pass on the result of another server. */
-export function withMeta(meta: unknown, own: Meta): Meta {
-  return typeof meta === "object" && meta !== null ? { ...meta, ...own } : own;
+export function withMeta(meta: unknown, added: Meta): Meta {
+  return typeof meta === "object" && meta !== null ? { ...meta, ...added } : added;
 }

@@ -135,8 +135,8 @@ function createPlainCheck(schema: JsonSchema, owner: string): SchemaCheck {
 
 function toCheckResult(result: StandardSchemaV1.Result<unknown>, owner: string): SchemaCheckResult {
   // A schema that is written by hand may return anything.
-  const given = Object(result) as object & { readonly issues?: unknown };
-  if (given.issues ? !Array.isArray(given.issues) : !("value" in given)) {
+  const answer = Object(result) as object & { readonly issues?: unknown };
+  if (answer.issues ? !Array.isArray(answer.issues) : !("value" in answer)) {
     throw new TypeError(`${owner}: \`validate\` must return { value } or { issues }, not ${kindOf(result)}`);
   }
   if (!result.issues) return result;
@@ -158,20 +158,20 @@ export function checkUsable(owner: string, field: string, schema: unknown, stand
 }
 
 /**
- * The JSON Schema that clients see. `given` is the explicit JSON Schema for a library that cannot produce one. `owner`
- * starts the error messages, which name the option `field`. Throws a TypeError if `schema` or `given` is not a schema.
+ * The JSON Schema that clients see. `jsonSchema` is the explicit JSON Schema for a library that cannot produce one. `owner`
+ * starts the error messages, which name the option `field`. Throws a TypeError if `schema` or `jsonSchema` is not a schema.
  */
 export function toJsonSchema(
   owner: string,
   side: "input" | "output",
   schema: Schema | undefined,
-  given: JsonSchema | undefined,
+  jsonSchema: JsonSchema | undefined,
   field: string = side,
 ): JsonSchema | undefined {
   const explicit = `${side}Schema`;
   if (schema !== undefined) checkUsable(owner, field, schema);
-  if (given !== undefined) checkUsable(owner, explicit, given, side);
-  if (given !== undefined || schema === undefined) return given;
+  if (jsonSchema !== undefined) checkUsable(owner, explicit, jsonSchema, side);
+  if (jsonSchema !== undefined || schema === undefined) return jsonSchema;
   if (!isStandardSchema(schema)) return schema;
   const advice = field === side ? `add the JSON Schema as \`${explicit}\`` : "pass a JSON Schema instead";
   return convert(schema, side, `${owner}: \`${field}\``, advice);
@@ -206,7 +206,10 @@ function isFormField(field: JsonSchema): boolean {
 
 /** Whether each of the alternatives is one value. */
 function isChoices(alternatives: unknown): boolean {
-  return Array.isArray(alternatives) && alternatives.every((one) => isObject(one) && one["const"] !== undefined);
+  return (
+    Array.isArray(alternatives) &&
+    alternatives.every((alternative) => isObject(alternative) && alternative["const"] !== undefined)
+  );
 }
 
 function convert(schema: StandardSchemaV1, side: "input" | "output", what: string, advice: string): JsonSchema {

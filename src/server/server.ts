@@ -272,8 +272,8 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
       prompts.add(name, options, get as never);
       return server;
     },
-    method(name: string, ...given: unknown[]) {
-      const [options, run] = typeof given[0] === "function" ? [{}, given[0]] : given;
+    method(name: string, ...rest: unknown[]) {
+      const [options, run] = typeof rest[0] === "function" ? [{}, rest[0]] : rest;
       vendorMethods.add(name, options as MethodOptions, run as VendorMethodHandler<Schema | undefined>);
       return server;
     },
@@ -380,12 +380,12 @@ class Registry {
   readonly handler: Handler = (request, context) => (this.#composed ?? this.#answer)(request, context);
 
   use(middleware: readonly Middleware[]): void {
-    for (const one of middleware) {
-      if (typeof one === "function") continue;
+    for (const layer of middleware) {
+      if (typeof layer === "function") continue;
       throw new TypeError("use() takes functions (request, context, next) => result; call a factory first: use(log())");
     }
     this.#middleware.push(...middleware);
-    const entries = this.#middleware.map((one, index) => ({ name: one.name || `${index + 1}`, middleware: one }));
+    const entries = this.#middleware.map((layer, index) => ({ name: layer.name || `${index + 1}`, middleware: layer }));
     this.#composed = compose(entries, this.#answer);
   }
 
@@ -416,7 +416,7 @@ class Registry {
   async close(): Promise<void> {
     this.#tasks?.store.close();
     this.subscriptions.close();
-    await Promise.allSettled(this.#middleware.map(async (one) => one.close?.()));
+    await Promise.allSettled(this.#middleware.map(async (layer) => layer.close?.()));
   }
 
   /** The connection adds the supported revisions. */

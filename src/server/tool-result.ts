@@ -132,15 +132,15 @@ function checkContent(tool: string, content: unknown, path?: string): void {
 
 /** The JSON of a structured value. Throws if JSON would lose or refuse a part of it. */
 function toJson(tool: string, value: unknown, path: string): string {
-  const found = findUnsendable(value);
-  if (found !== undefined) {
-    const place = [path, found.path]
+  const unsendable = findUnsendable(value);
+  if (unsendable !== undefined) {
+    const place = [path, unsendable.path]
       .filter((part) => part !== "")
       .join(".")
       .replaceAll(".[", "[");
     const at = place === "" ? "" : `, at ${place},`;
-    const advice = found.advice === undefined ? "" : `; return ${found.advice}`;
-    throw new InvalidResult(`Tool ${tool} returned${at} ${found.what}, which cannot be sent${advice}`);
+    const advice = unsendable.advice === undefined ? "" : `; return ${unsendable.advice}`;
+    throw new InvalidResult(`Tool ${tool} returned${at} ${unsendable.what}, which cannot be sent${advice}`);
   }
   const as = path === "" ? "" : `, as ${path},`;
   let text: string | undefined;

@@ -352,15 +352,15 @@ export class Tools {
   ): Promise<AnswerOf<"tools/call">> {
     const { name, scopes, output } = tool;
     const run = async (
-      own: Context,
+      callContext: Context,
       input: RetryInput,
       detach: () => void,
     ): Promise<CallToolResult | InputRequired> => {
       try {
-        const value = await tool.run(args, new CallContext(own, request, this.#results, input, detach));
+        const value = await tool.run(args, new CallContext(callContext, request, this.#results, input, detach));
         return value instanceof InputRequired ? value : await toolResult(name, value, output, this.#results.meta);
       } catch (error) {
-        return this.#failed(error, request, own);
+        return this.#failed(error, request, callContext);
       }
     };
     return (await this.#loadTasks()).call({ name, scopes, options, request, context, retry, run });

@@ -79,15 +79,15 @@ export class MemoryTasks extends TaskStore {
   /** Undefined if there are too many tasks. `abort` aborts the tool. */
   add(
     abort: ForwardedAbort,
-    own: Partial<TaskTimes>,
+    wishes: Partial<TaskTimes>,
     { principal }: Caller,
     scopes: readonly string[] | undefined,
   ): Task | undefined {
     if (this.#places.take(principal) !== undefined) return undefined;
     const { ttlMs = 3_600_000, maxTtlMs = 86_400_000, pollIntervalMs = 1_000 } = this.#limits;
     const times = {
-      ttlMs: Math.min(own.ttlMs ?? ttlMs, maxTtlMs),
-      pollIntervalMs: own.pollIntervalMs ?? pollIntervalMs,
+      ttlMs: Math.min(wishes.ttlMs ?? ttlMs, maxTtlMs),
+      pollIntervalMs: wishes.pollIntervalMs ?? pollIntervalMs,
     };
     return this.#tasks.add(new Task(abort, principal, scopes, times));
   }

@@ -91,8 +91,8 @@ function find(value: unknown, path: string): Unsendable | undefined {
       for (let index = 0; index < value.length; index += 1) {
         const item: unknown = value[index];
         if (isFine(item)) continue;
-        const found = find(item, `${path}[${index}]`);
-        if (found !== undefined) return found;
+        const unsendable = find(item, `${path}[${index}]`);
+        if (unsendable !== undefined) return unsendable;
       }
       return undefined;
     }
@@ -108,8 +108,8 @@ function find(value: unknown, path: string): Unsendable | undefined {
       isEmpty = false;
       const field = (value as Readonly<Record<string, unknown>>)[key];
       if (isFine(field) || typeof field === "function" || typeof field === "symbol") continue;
-      const found = find(field, path === "" ? key : `${path}.${key}`);
-      if (found !== undefined) return found;
+      const unsendable = find(field, path === "" ? key : `${path}.${key}`);
+      if (unsendable !== undefined) return unsendable;
     }
     // For example a Response, which has fields, but none that JSON sees.
     if (isEmpty && !isPlain) return { path, what: `an object of the class ${className(value)} without JSON fields` };
@@ -162,11 +162,11 @@ export function checkNotification(notification: unknown): void {
   }
   if (params === undefined) return;
   if (!isObject(params)) throw new TypeError(`${method}: \`params\` must be an object, not ${kindOf(params)}`);
-  const found = findUnsendable(params, CYCLE);
-  if (found === undefined) return;
-  const advice = found.advice === undefined ? "" : `; send ${found.advice}`;
-  const place = ["params", found.path].filter((part) => part !== "").join(".");
-  throw new TypeError(`${method}: \`${place}\` is ${found.what}, which cannot be sent${advice}`);
+  const cycle = findUnsendable(params, CYCLE);
+  if (cycle === undefined) return;
+  const advice = cycle.advice === undefined ? "" : `; send ${cycle.advice}`;
+  const place = ["params", cycle.path].filter((part) => part !== "").join(".");
+  throw new TypeError(`${method}: \`${place}\` is ${cycle.what}, which cannot be sent${advice}`);
 }
 
 const CYCLE: Unsendable = { path: "", what: "a value that contains itself" };

@@ -43,12 +43,13 @@ export function headerParams(inputSchema: object): HeaderParams {
     const known = node.isPlain ? seen.plain : seen.other;
     if (known.has(node.schema)) continue;
     known.add(node.schema);
-    const found = annotation(node);
-    if (found !== undefined) {
-      if ("problem" in found) return { params: [], problem: found.problem };
-      if (taken.has(found.header)) return { params: [], problem: `${found.header} is the header of two arguments` };
-      taken.add(found.header);
-      params.push(found);
+    const annotated = annotation(node);
+    if (annotated !== undefined) {
+      if ("problem" in annotated) return { params: [], problem: annotated.problem };
+      if (taken.has(annotated.header))
+        return { params: [], problem: `${annotated.header} is the header of two arguments` };
+      taken.add(annotated.header);
+      params.push(annotated);
     }
     for (const { keyword, name, schema } of innerSchemas(node.schema)) {
       if (typeof schema !== "object" || schema === null) continue;
@@ -96,12 +97,12 @@ export function checkHeaderParams(
   return undefined;
 }
 
-function compare(value: unknown, given: string | undefined): string | undefined {
-  if (value === undefined || value === null) return given === undefined ? undefined : "is set without";
+function compare(value: unknown, header: string | undefined): string | undefined {
+  if (value === undefined || value === null) return header === undefined ? undefined : "is set without";
   const text = toHeaderString(value);
   if (text === undefined) return "cannot carry";
-  if (given === undefined) return "is missing for";
-  const decoded = decodeHeaderValue(given);
+  if (header === undefined) return "is missing for";
+  const decoded = decodeHeaderValue(header);
   if (decoded === undefined) return "is malformed for";
   const isEqual = typeof value === "number" ? INTEGER.test(decoded) && Number(decoded) === value : decoded === text;
   return isEqual ? undefined : "does not equal";

@@ -54,8 +54,8 @@ function loadAjv(dialect: Dialect): AjvClass | undefined {
   const { module, name } = DIALECTS[dialect];
   try {
     const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
-    const { [name]: found } = require(module) as { readonly [name: string]: AjvClass | undefined };
-    return typeof found === "function" ? found : undefined;
+    const { [name]: ajvClass } = require(module) as { readonly [name: string]: AjvClass | undefined };
+    return typeof ajvClass === "function" ? ajvClass : undefined;
   } catch {
     return undefined;
   }

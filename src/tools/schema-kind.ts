@@ -97,6 +97,6 @@ export function dialectOf({ $schema }: JsonSchema, owner: string): Dialect {
   const normalize = (uri: string): string => uri.replace(/^https?:/, "").replace(/#$/, "");
   const dialect = DIALECTS.find((name) => typeof $schema === "string" && normalize(name) === normalize($schema));
   if (dialect !== undefined) return dialect;
-  const given = JSON.stringify($schema);
-  throw new TypeError(`${owner} has the JSON Schema dialect ${given}; supported are ${DIALECTS.join(", ")}`);
+  const name = JSON.stringify($schema);
+  throw new TypeError(`${owner} has the JSON Schema dialect ${name}; supported are ${DIALECTS.join(", ")}`);
 }

@@ -134,7 +134,7 @@ function misspelling(keyword: string, path: SchemaPath): string | undefined {
 }
 
 function isStrings(value: unknown): boolean {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
 /** By kind: whether a value is of it, and what it must be. Schemas are visited, and anything is right for "any". */

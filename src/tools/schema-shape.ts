@@ -28,9 +28,9 @@ const MAX_CONJUNCTION = 100;
 /** The schemas that all hold: the schema itself, what it refers to, and its `allOf`. */
 export function conjunction(schema: unknown, root: unknown): readonly Schema[] {
   const all = new Set<unknown>([schema]);
-  for (const one of all) {
-    if (!isObject(one) || all.size > MAX_CONJUNCTION) continue;
-    const { $ref, allOf } = one;
+  for (const part of all) {
+    if (!isObject(part) || all.size > MAX_CONJUNCTION) continue;
+    const { $ref, allOf } = part;
     if (typeof $ref === "string") all.add(resolveReference(root, $ref));
     if (Array.isArray(allOf)) for (const part of allOf) all.add(part);
   }
@@ -42,7 +42,8 @@ function both(schemas: readonly unknown[]): unknown {
 }
 
 export function shapeOf(schemas: readonly Schema[]): Shape {
-  const of = (keyword: string): unknown[] => schemas.map((one) => one[keyword]).filter((value) => value !== undefined);
+  const of = (keyword: string): unknown[] =>
+    schemas.map((schema) => schema[keyword]).filter((value) => value !== undefined);
   const choices = schemas.flatMap(choicesOf);
   const properties = new Map<string, unknown[]>();
   for (const named of of("properties")) {
@@ -54,13 +55,15 @@ export function shapeOf(schemas: readonly Schema[]): Shape {
   }
   const [tuples, items] = [of("prefixItems"), of("items")];
   // Before JSON Schema 2020-12, `items` had the elements of a tuple.
-  const prefix = [...tuples, ...items].find((one): one is unknown[] => Array.isArray(one)) ?? [];
-  const patterns = of("patternProperties").flatMap((one) => (isObject(one) ? Object.values(one) : []));
+  const prefix = [...tuples, ...items].find((list): list is unknown[] => Array.isArray(list)) ?? [];
+  const patterns = of("patternProperties").flatMap((properties) =>
+    isObject(properties) ? Object.values(properties) : [],
+  );
   const open = of("additionalProperties");
   const others = patterns.length > 0 ? { anyOf: [...patterns, ...open] } : both(open);
   const allowed = [
-    ...of("enum").filter((one): one is unknown[] => Array.isArray(one)),
-    ...of("const").map((one) => [one]),
+    ...of("enum").filter((values): values is unknown[] => Array.isArray(values)),
+    ...of("const").map((value) => [value]),
   ];
   const named = schemas.map(typesOf).filter((types) => types !== undefined);
   const hints = [
@@ -72,12 +75,12 @@ export function shapeOf(schemas: readonly Schema[]): Shape {
     isGuess: named.length === 0,
     allowed,
     properties: new Map([...properties].map(([name, all]) => [name, both(all)])),
-    required: of("required").flatMap((one) =>
-      Array.isArray(one) ? one.filter((name) => typeof name === "string") : [],
+    required: of("required").flatMap((names) =>
+      Array.isArray(names) ? names.filter((name) => typeof name === "string") : [],
     ),
     others,
     prefix,
-    items: both([...items, ...of("additionalItems")].filter((one) => !Array.isArray(one))),
+    items: both([...items, ...of("additionalItems")].filter((item) => !Array.isArray(item))),
     minItems: Math.max(0, ...of("minItems").map(Number)),
     maxItems: Math.min(Infinity, ...of("maxItems").map(Number)),
     alternatives: alternativesOf(schemas, choices),
@@ -85,21 +88,23 @@ export function shapeOf(schemas: readonly Schema[]): Shape {
 }
 
 function choicesOf({ anyOf, oneOf, if: condition, then, else: otherwise }: Schema): readonly (readonly unknown[])[] {
-  const branches = condition === undefined ? [] : [then, otherwise, true].filter((one) => one !== undefined);
-  return [anyOf, oneOf, branches].filter((one): one is unknown[] => Array.isArray(one) && one.length > 0);
+  const branches = condition === undefined ? [] : [then, otherwise, true].filter((branch) => branch !== undefined);
+  return [anyOf, oneOf, branches].filter(
+    (alternatives): alternatives is unknown[] => Array.isArray(alternatives) && alternatives.length > 0,
+  );
 }
 
 function alternativesOf(schemas: readonly Schema[], choices: readonly (readonly unknown[])[]): readonly object[] {
   const [first, ...rest] = choices;
   if (first === undefined) return [];
   const plain = schemas.map(({ $ref: _ref, allOf: _all, anyOf: _any, oneOf: _one, if: _if, ...others }) => others);
-  const kept = plain.filter((one) => Object.keys(one).length > 0);
+  const kept = plain.filter((schema) => Object.keys(schema).length > 0);
   const later = rest.map((anyOf) => ({ anyOf }));
   return first.map((alternative) => ({ allOf: [...kept, alternative, ...later] }));
 }
 
 function typesOf({ type, nullable }: Schema): ReadonlySet<string> | undefined {
-  const types = (Array.isArray(type) ? type : [type]).filter((one) => typeof one === "string");
+  const types = (Array.isArray(type) ? type : [type]).filter((name) => typeof name === "string");
   if (types.length === 0) return undefined;
   return new Set(nullable === true ? [...types, "null"] : types);
 }

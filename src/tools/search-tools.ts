@@ -82,14 +82,14 @@ function isTool(tool: unknown): tool is ListedTool {
 
 /** A list of our own tools, and of those that stay, by globs. All are in one page, since few are left. */
 export function shortList(
-  own: readonly ListedTool[],
+  searchTools: readonly ListedTool[],
   { tools, first }: Pick<ToolList, "tools" | "first">,
   include: readonly string[],
 ): Result {
   const { nextCursor: _more, ...rest } = first;
-  const taken = new Set(own.map(({ name }) => name));
+  const taken = new Set(searchTools.map(({ name }) => name));
   const isShown = (name: string): boolean => !taken.has(name) && include.some((glob) => matchesGlob(glob, name));
-  return { ...rest, tools: [...own, ...tools.filter(({ name }) => isShown(name))] };
+  return { ...rest, tools: [...searchTools, ...tools.filter(({ name }) => isShown(name))] };
 }
 
 /** Puts a paragraph before the instructions in the result of `server/discover`: how tools are called at all comes first. */
@@ -100,7 +100,7 @@ export function withInstructions(result: Result, first: string): Result {
 
 export type Arguments = { readonly [name: string]: unknown };
 
-interface Found {
+interface SearchMatches {
   readonly found: readonly { readonly name: string; readonly signature: string; readonly summary: string }[];
   readonly total: number;
 }
@@ -120,14 +120,14 @@ export async function answerSearch(
   { query, limit, offset = 0 }: Arguments,
   usual: number,
   { tools, missing }: Pick<ToolList, "tools" | "missing">,
-  search: (query: string, limit: number, offset: number) => Promise<Found>,
+  search: (query: string, limit: number, offset: number) => Promise<SearchMatches>,
 ): Promise<Result> {
   if (typeof query !== "string") return mistake("`query` must be a string: words about what the tool should do");
   if (limit !== undefined && !isCount(limit, 1)) return mistake("`limit` must be a whole number above 0");
   if (!isCount(offset, 0)) return mistake("`offset` must be a whole number, 0 or more");
-  const { found, total } = await search(query, Math.min(limit ?? usual, MAX_FOUND), offset);
-  const lines = found.map(({ signature, summary }) => (summary === "" ? signature : `${signature} - ${summary}`));
-  const end = offset + found.length;
+  const { found: matches, total } = await search(query, Math.min(limit ?? usual, MAX_FOUND), offset);
+  const lines = matches.map(({ signature, summary }) => (summary === "" ? signature : `${signature} - ${summary}`));
+  const end = offset + matches.length;
   const more = total > end ? [`(${total - end} more; the next with offset ${end})`] : [];
   const [be, noun] = tools.length === 1 ? ["is", "tool"] : ["are", "tools"];
   const count =
@@ -141,7 +141,7 @@ export async function answerSearch(
     resultType: "complete",
     content: [{ type: "text", text: [...(lines.length === 0 ? [none] : [...lines, ...more]), ...rest].join("\n") }],
     structuredContent: {
-      tools: found.map(({ name, signature, summary }) => ({ name, signature, description: summary })),
+      tools: matches.map(({ name, signature, summary }) => ({ name, signature, description: summary })),
       total,
       ...(missing.length > 0 && { unavailable: missing }),
     },
@@ -158,21 +158,21 @@ export function answerDescribe<Tool>(
   missing: readonly Unavailable[],
   find: (name: string) => Tool | undefined,
   known: () => Iterable<string>,
-  describe: (found: readonly Tool[]) => { readonly texts: readonly string[]; readonly structuredContent?: object },
+  describe: (matches: readonly Tool[]) => { readonly texts: readonly string[]; readonly structuredContent?: object },
 ): Result {
   if (!Array.isArray(names) || names.length === 0 || !names.every((name) => typeof name === "string")) {
     return mistake("`names` must be an array of names of tools");
   }
   if (names.length > MAX_DESCRIBED) return mistake(`\`names\` must have at most ${MAX_DESCRIBED} names`);
-  const found = [...new Set(names.flatMap((name) => find(name) ?? []))];
+  const matches = [...new Set(names.flatMap((name) => find(name) ?? []))];
   const unknown = names.filter((name) => find(name) === undefined).map((name) => noSuchTool(name, known()));
-  const { texts, structuredContent } = describe(found);
+  const { texts, structuredContent } = describe(matches);
   const rest = unknown.length === 0 ? [] : notListed(reasonsOf(missing));
   return {
     resultType: "complete",
     content: [...texts, ...unknown, ...rest].map((text) => ({ type: "text", text })),
     ...(structuredContent && { structuredContent }),
-    ...(found.length === 0 && { isError: true }),
+    ...(matches.length === 0 && { isError: true }),
   };
 }
 

@@ -66,12 +66,12 @@ export class ToolIndex {
   /** The index of a list. An index that was made from an equal list is used again. */
   static of(tools: readonly ListedTool[]): Promise<ToolIndex> {
     const key = digest(tools);
-    let found = ToolIndex.#known.get(key);
-    if (found === undefined) {
-      found = ToolIndex.#create(tools);
-      ToolIndex.#known.set(key, found);
+    let index = ToolIndex.#known.get(key);
+    if (index === undefined) {
+      index = ToolIndex.#create(tools);
+      ToolIndex.#known.set(key, index);
     }
-    return found;
+    return index;
   }
 
   static async #create(tools: readonly ListedTool[]): Promise<ToolIndex> {
@@ -100,17 +100,17 @@ export class ToolIndex {
     const words = wordsOf(query.slice(0, MAX_QUERY));
     const telling = words.filter((word) => !FILLERS.has(word.toLowerCase()));
     const ids = words.length === 0 ? [...this.#tools.keys()] : this.#rank(telling.length === 0 ? words : telling);
-    const found = ids.slice(offset, offset + limit).flatMap((id) => {
+    const matches = ids.slice(offset, offset + limit).flatMap((id) => {
       const tool = this.#tools[id];
       return tool === undefined ? [] : [{ tool, signature: signatureOf(tool), summary: summaryOf(tool) }];
     });
-    return { found, total: ids.length };
+    return { found: matches, total: ids.length };
   }
 
   /** Of a word and those that mean the same, the best match counts. Tools that match more of the words come first. */
   #rank(words: readonly string[]): number[] {
     const sums = new Map<number, { score: number; matched: number }>();
-    for (const [stem, word] of new Map(words.map((one) => [stemOf(one), one]))) {
+    for (const [stem, word] of new Map(words.map((word) => [stemOf(word), word]))) {
       const best = this.#scores(stem);
       for (const [id, score] of this.#scores(asWritten(word))) best.set(id, (best.get(id) ?? 0) + score * FORM_WEIGHT);
       for (const synonym of synonymsOf(stem)) {
@@ -149,12 +149,14 @@ function isDeprecated(tool: ListedTool | undefined): boolean {
 
 function documentOf(tool: ListedTool, id: number): Document {
   const { name, title, description, annotations } = tool;
-  const shown = title ?? (isObject(annotations) ? annotations["title"] : undefined);
-  const parameters = parametersOf(tool).map((one) => `${one.name} ${stringOf(one.schema["description"])}`);
+  const shownTitle = title ?? (isObject(annotations) ? annotations["title"] : undefined);
+  const parameters = parametersOf(tool).map(
+    (parameter) => `${parameter.name} ${stringOf(parameter.schema["description"])}`,
+  );
   return {
     id,
     name: name.slice(0, MAX_INDEXED),
-    title: stringOf(shown).slice(0, MAX_INDEXED),
+    title: stringOf(shownTitle).slice(0, MAX_INDEXED),
     summary: summaryOf(tool),
     description: stringOf(description).slice(0, MAX_INDEXED),
     parameters: parameters.join(" ").slice(0, MAX_INDEXED),
@@ -215,14 +217,14 @@ const MAX_CHOICES = 6;
 
 function typeOf({ type, enum: choices, const: only, items, anyOf, oneOf }: Parameter["schema"]): string {
   if (Array.isArray(choices) && choices.length <= MAX_CHOICES)
-    return choices.map((one) => JSON.stringify(one)).join(" | ");
+    return choices.map((choice) => JSON.stringify(choice)).join(" | ");
   if (only !== undefined) return JSON.stringify(only);
   if (type === "array") return `${isObject(items) ? elementType(typeOf(items)) : "any"}[]`;
   if (typeof type === "string") return type;
   if (Array.isArray(type)) return type.join(" | ");
   const either = anyOf ?? oneOf;
   if (Array.isArray(either) && either.length <= MAX_CHOICES) {
-    return [...new Set(either.map((one) => (isObject(one) ? typeOf(one) : "any")))].join(" | ");
+    return [...new Set(either.map((schema) => (isObject(schema) ? typeOf(schema) : "any")))].join(" | ");
   }
   return "any";
 }

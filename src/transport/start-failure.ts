@@ -54,8 +54,8 @@ export function startFailure(stderr: string, env: Readonly<Record<string, string
 function chooseReason(reasons: readonly string[]): string {
   const npm = reasons.find((reason) => /^npm (?:error|ERR!) ./i.test(reason));
   // The first line of an error of ours says what is wrong, the others what to do.
-  const own = reasons.findLast((reason) => reason.startsWith("catenary: "));
-  if (npm !== undefined || own !== undefined) return npm ?? own ?? "";
+  const ours = reasons.findLast((reason) => reason.startsWith("catenary: "));
+  if (npm !== undefined || ours !== undefined) return npm ?? ours ?? "";
   const weights = reasons.map(weightOf);
   const best = weights.reduce((most, weight) => Math.max(most, weight), 0);
   // What follows the first such line is usually its consequence. Of a chain of exceptions in Python, the last counts.

@@ -225,8 +225,8 @@ function isUnreachable(error: unknown): boolean {
 }
 
 /** Checks the result of `verify`, since an untyped program may return anything. */
-function checkIdentity(given: Partial<Identity> | undefined | null): Identity | InvalidToken {
-  const { principal, scopes, claims } = given ?? {};
+function checkIdentity(identity: Partial<Identity> | undefined | null): Identity | InvalidToken {
+  const { principal, scopes, claims } = identity ?? {};
   if (typeof principal !== "string" || principal === "") return { fault: "The token is unknown" };
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
     throw new TypeError("bearer(): `verify` must return scopes as an array of strings");
@@ -325,7 +325,7 @@ function readJwtRules(options: BearerOptions, servers: readonly string[]): JwtRu
     );
   }
   // Without `jwks` the issuer's metadata is fetched, so the issuer must be a URL.
-  if (jwks === undefined) for (const one of issuers) parseSecureUrl("issuer", one);
+  if (jwks === undefined) for (const issuer of issuers) parseSecureUrl("issuer", issuer);
   const unknown = readStrings("algorithms", algorithms).find((algorithm) => !ALGORITHMS.includes(algorithm));
   if (unknown !== undefined) {
     throw invalid(
@@ -367,7 +367,7 @@ function expandImplied(implies: BearerOptions["implies"] = {}): ReadonlyMap<stri
     Array.from(direct.keys(), (scope) => {
       const all = new Set([scope]);
       // The set grows during the loop, until it is closed under implication.
-      for (const one of all) for (const next of direct.get(one) ?? []) all.add(next);
+      for (const scope of all) for (const next of direct.get(scope) ?? []) all.add(next);
       return [scope, [...all]];
     }),
   );

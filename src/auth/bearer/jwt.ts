@@ -112,8 +112,8 @@ function isNonEmptyString(value: unknown): value is string {
 }
 
 function scopesOf({ scope, scp }: jose.JWTPayload): readonly string[] {
-  const given = scope ?? scp;
-  const list: readonly unknown[] = typeof given === "string" ? given.split(" ") : Array.isArray(given) ? given : [];
+  const scopes = scope ?? scp;
+  const list: readonly unknown[] = typeof scopes === "string" ? scopes.split(" ") : Array.isArray(scopes) ? scopes : [];
   return list.filter(isNonEmptyString);
 }
 
@@ -134,13 +134,13 @@ function keysOf(issuer: string, { jwks }: JwtRules): jose.JWTVerifyGetKey {
   if (jwks instanceof URL) return remoteKeys(jwks);
   if (jwks !== undefined) return jose.createLocalJWKSet(jwks);
   const find = cachingFailures(() => discoverKeysUrl(issuer));
-  let found: Promise<jose.JWTVerifyGetKey> | undefined;
+  let keys: Promise<jose.JWTVerifyGetKey> | undefined;
   return async (header, token) => {
-    found ??= find().then(remoteKeys, (error: unknown) => {
-      found = undefined;
+    keys ??= find().then(remoteKeys, (error: unknown) => {
+      keys = undefined;
       throw error;
     });
-    return (await found)(header, token);
+    return (await keys)(header, token);
   };
 }
 
@@ -148,9 +148,9 @@ function keysOf(issuer: string, { jwks }: JwtRules): jose.JWTVerifyGetKey {
 function remoteKeys(url: URL): jose.JWTVerifyGetKey {
   const http = new OAuthFetch(url, FETCH);
   const fetchKeys = cachingFailures(async (address: string, { signal }: { readonly signal: AbortSignal }) => {
-    const { found, reasons } = await http.document([address], signal, (response) => response);
-    if (found === undefined) throw new Error(`The keys could not be fetched: ${reasons.join("; ")}`);
-    return found;
+    const { document: response, reasons } = await http.document([address], signal, (response) => response);
+    if (response === undefined) throw new Error(`The keys could not be fetched: ${reasons.join("; ")}`);
+    return response;
   });
   return jose.createRemoteJWKSet(url, { timeoutDuration: FETCH_TIMEOUT_MS, [jose.customFetch]: fetchKeys });
 }
@@ -176,11 +176,11 @@ async function discoverKeysUrl(issuer: string): Promise<URL> {
   const search = http.document(metadataUrls(url), signal, async (response) =>
     readKeysUrl(await response.json(), issuer, http),
   );
-  const { found, reasons } = await search.catch((error: unknown) => ({
-    found: undefined,
+  const { document, reasons } = await search.catch((error: unknown) => ({
+    document: undefined,
     reasons: [errorMessage(error)],
   }));
-  if (found !== undefined) return found;
+  if (document !== undefined) return document;
   throw new Error(`The metadata of ${issuer} does not say where its keys are: ${reasons.join("; ")}`);
 }
 

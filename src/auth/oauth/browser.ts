@@ -82,8 +82,8 @@ async function start([file, ...args]: BrowserCommand, { BROWSER: _, ...env }: No
 
 /** Escapes quotes, and characters that RFC 3986 does not allow. Some are special in the scripts behind xdg-open. */
 function escapeUrl(url: URL): string {
-  return url.href.replaceAll(/[^\w\-.~:/?#[\]@!$&()*+,;=%]/gu, (one) =>
-    one === "'" ? "%27" : encodeURIComponent(one),
+  return url.href.replaceAll(/[^\w\-.~:/?#[\]@!$&()*+,;=%]/gu, (character) =>
+    character === "'" ? "%27" : encodeURIComponent(character),
   );
 }
 

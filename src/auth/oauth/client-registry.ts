@@ -114,8 +114,8 @@ export class ClientRegistry {
       const response = await oauth.dynamicClientRegistrationRequest(server, metadata, http as object);
       const answer = await oauth.processDynamicClientRegistrationResponse(await normalizeRegistration(response));
       const { client_id, client_secret: secret, client_secret_expires_at: expires } = answer;
-      const { token_endpoint_auth_method: given } = answer;
-      const method = typeof given === "string" ? given : metadata.token_endpoint_auth_method;
+      const { token_endpoint_auth_method: registeredMethod } = answer;
+      const method = typeof registeredMethod === "string" ? registeredMethod : metadata.token_endpoint_auth_method;
       return {
         client_id,
         token_endpoint_auth_method: typeof secret === "string" ? method : "none",
@@ -138,7 +138,7 @@ function isUsable(stored: RegisteredClient | undefined, redirectUri: string | un
 /** Prefers a client without a secret: a secret that users can extract from the program proves nothing. */
 function methodToRegister({ token_endpoint_auth_methods_supported: listed }: Server): string {
   const methods = listed ?? ["client_secret_basic"];
-  return ["none", "client_secret_basic", "client_secret_post"].find((one) => methods.includes(one)) ?? "none";
+  return ["none", "client_secret_basic", "client_secret_post"].find((known) => methods.includes(known)) ?? "none";
 }
 
 /** RFC 8252: a native app is redirected to its own machine, or to a scheme of its own. */

@@ -41,7 +41,7 @@ const MAX_ISSUER_LENGTH = 2_048;
 export async function discover(discovery: Discovery): Promise<DiscoveryResult> {
   const { mcpServer, http, signal, lastIssuer, rejectServer } = discovery;
   const name = resourceName(mcpServer);
-  const { found: metadata, reasons: missing, isAbsent } = await resourceMetadata(discovery);
+  const { document: metadata, reasons: missing, isAbsent } = await resourceMetadata(discovery);
   if (metadata === undefined && !isAbsent) {
     throw unauthorized(`Cannot find out how to get a token for ${name}: ${missing.join("; ")}`);
   }
@@ -120,10 +120,12 @@ async function fetchServer(
 ): Promise<ChosenServer> {
   if (!URL.canParse(issuer) || issuer.length > MAX_ISSUER_LENGTH) throw new TypeError("it is not a valid URL");
   const url = new URL(issuer);
-  const { found, reasons, isAbsent } = await http.document(metadataUrls(url), signal, (response) =>
-    readServer(url, response),
-  );
-  if (found !== undefined) return { server: found, usesDefaultEndpoints: false };
+  const {
+    document: server,
+    reasons,
+    isAbsent,
+  } = await http.document(metadataUrls(url), signal, (response) => readServer(url, response));
+  if (server !== undefined) return { server, usesDefaultEndpoints: false };
   if (mayLackMetadata && isAbsent) return { server: defaultServer(issuer), usesDefaultEndpoints: true };
   throw unauthorized(`${redact(issuer)} has no metadata (${reasons.join("; ")})`);
 }
@@ -160,14 +162,14 @@ async function readServer(issuer: URL, response: Response): Promise<oauth.Author
     const { issuer: other } = fieldsOf(await document.json().catch(() => undefined));
     const isOther = typeof other === "string" && URL.canParse(other) && new URL(other).href !== issuer.href;
     if (!isOther) throw error;
-    const found = `its metadata is that of another issuer (${redact(new URL(other).href)})`;
-    throw unauthorized(`The authorization server ${issuer.href} cannot be trusted: ${found}`);
+    const problem = `its metadata is that of another issuer (${redact(new URL(other).href)})`;
+    throw unauthorized(`The authorization server ${issuer.href} cannot be trusted: ${problem}`);
   }
 }
 
 function checkLists(...lists: readonly unknown[]): void {
   for (const list of lists) {
-    if (list === undefined || (Array.isArray(list) && list.every((one) => typeof one === "string"))) continue;
+    if (list === undefined || (Array.isArray(list) && list.every((item) => typeof item === "string"))) continue;
     throw new TypeError("its lists are not arrays of strings");
   }
 }

@@ -147,8 +147,8 @@ export class NoSignInError extends ConnectionError {
   }
 
   static in(error: unknown): NoSignInError | undefined {
-    let one = error;
-    while (one instanceof ConnectionError && !(one instanceof NoSignInError)) one = one.cause;
-    return one instanceof NoSignInError ? one : undefined;
+    let cause = error;
+    while (cause instanceof ConnectionError && !(cause instanceof NoSignInError)) cause = cause.cause;
+    return cause instanceof NoSignInError ? cause : undefined;
   }
 }

@@ -232,8 +232,8 @@ function subjectOf(assertion: Assertion): string | undefined {
  */
 function checkAudience(jwt: string, { issuer, token_endpoint: endpoint }: AuthorizationServer): void {
   const { aud } = readClaims(jwt);
-  const audiences = (Array.isArray(aud) ? aud : [aud]).filter((one) => typeof one === "string");
-  const isForServer = (one: string): boolean => one === endpoint || isSameIssuer(one, issuer);
+  const audiences = (Array.isArray(aud) ? aud : [aud]).filter((audience) => typeof audience === "string");
+  const isForServer = (audience: string): boolean => audience === endpoint || isSameIssuer(audience, issuer);
   if (audiences.length === 0 || audiences.some(isForServer)) return;
   const advice = "set `issuer` to allow this server";
   throw unauthorized(`The JWT is for ${redact(audiences.join(", "))} and is not sent to ${issuer}: ${advice}`);

@@ -185,7 +185,7 @@ export class OAuthAuthorizer implements Authorizer {
 
   async #acquire(challenge: Challenge, params: ChallengeParams, signal: AbortSignal): Promise<void> {
     const current = this.#current;
-    const found = await discover({
+    const discovered = await discover({
       mcpServer: this.#mcpServer,
       challenge: params,
       http: this.#http,
@@ -193,7 +193,7 @@ export class OAuthAuthorizer implements Authorizer {
       lastIssuer: current?.tokens.issuer,
       rejectServer: (server) => this.#rejectServer(server),
     });
-    const { server, resource } = found;
+    const { server, resource } = discovered;
     this.#server = server;
     const storageKey = { issuer: server.issuer, resource };
     const work = async (): Promise<void> => {
@@ -209,7 +209,7 @@ export class OAuthAuthorizer implements Authorizer {
       }
       const scopes = scopesToRequest({
         challenged: params.scopes,
-        listed: found.scopes,
+        listed: discovered.scopes,
         requestedBefore: saved?.asked,
         configured: this.#options.scopes,
         serverSupports: server.scopes_supported,
@@ -218,8 +218,8 @@ export class OAuthAuthorizer implements Authorizer {
       if (challenge.status === 403 && current?.from === "grant" && includesAll(current.tokens.asked, scopes)) {
         throw notGranted(this.#mcpServer, current.tokens, params);
       }
-      const key = this.#needsKey(found, params) ? (current?.key ?? (await createKey())) : undefined;
-      await this.#save(await this.#obtain(found, scopes, key, signal), "grant");
+      const key = this.#needsKey(discovered, params) ? (current?.key ?? (await createKey())) : undefined;
+      await this.#save(await this.#obtain(discovered, scopes, key, signal), "grant");
     };
     await this.#stored.exclusively(storageKey, work, signal);
     // Refused tokens of another issuer or resource than the new ones are still in the store. Delete them.
@@ -263,9 +263,9 @@ export class OAuthAuthorizer implements Authorizer {
     const http = requestOptions(this.#http, signal, key?.handle);
     let binding: Pick<Tokens, "client" | "registered"> = { client: this.#grant.identity ?? "" };
     const client = async (): Promise<OAuthClient> => {
-      const { registered, ...found } = await this.#clients.current(server, resource, http);
-      binding = { client: found.client.client_id, ...defined({ registered }) };
-      return found;
+      const { registered, ...current } = await this.#clients.current(server, resource, http);
+      binding = { client: current.client.client_id, ...defined({ registered }) };
+      return current;
     };
     const scope = asked.length === 0 ? undefined : asked.join(" ");
     const attempt = (): Promise<oauth.TokenEndpointResponse> =>

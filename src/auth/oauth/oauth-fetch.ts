@@ -26,7 +26,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const STATUS_WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
 export interface DocumentSearch<T> {
-  readonly found?: T;
+  readonly document?: T;
   /** One reason for each URL that had no document. */
   readonly reasons: readonly string[];
   /** Whether the document does not exist. False if a URL was unreachable or failed, since it may exist there. */
@@ -99,7 +99,7 @@ export class OAuthFetch {
         continue;
       }
       try {
-        return { found: await read(response), reasons, isAbsent };
+        return { document: await read(response), reasons, isAbsent };
       } catch (error) {
         if (error instanceof ConnectionError) throw error;
         // Some sites answer every path with the same page, so a document that is not metadata counts as absent.

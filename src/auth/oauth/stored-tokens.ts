@@ -95,9 +95,9 @@ export class StoredTokens {
   }
 
   async get(key: StorageKey): Promise<Tokens | undefined> {
-    const found = readTokens(await this.#read(this.#key("tokens", key)));
+    const tokens = readTokens(await this.#read(this.#key("tokens", key)));
     // A store that mixes up its keys must not make us send a token to the wrong server.
-    return found?.issuer === key.issuer && found.resource === key.resource ? found : undefined;
+    return tokens?.issuer === key.issuer && tokens.resource === key.resource ? tokens : undefined;
   }
 
   async save(tokens: Tokens): Promise<void> {
@@ -184,7 +184,7 @@ export async function storedServers(store: ListableStore): Promise<readonly Stor
   const read = async ({ key, owner, client, url }: (typeof servers)[number]): Promise<StoredServer> => {
     const last = parse(await store.get(key));
     const end = hasStrings(last, BINDING) ? `${owner} ${last.issuer} ${last.resource}` : undefined;
-    const keys = all.filter((one) => one === key || one === `tokens ${end}` || one === `client ${end}`);
+    const keys = all.filter((stored) => stored === key || stored === `tokens ${end}` || stored === `client ${end}`);
     const tokens = end === undefined ? undefined : readTokens(await store.get(`tokens ${end}`));
     return { url, keys, ...defined({ tokens, client: client === "" ? undefined : decodeURIComponent(client) }) };
   };

@@ -28,7 +28,7 @@ export async function clientAuth(
   server: oauth.AuthorizationServer,
 ): Promise<oauth.ClientAuth> {
   const listed = server.token_endpoint_auth_methods_supported;
-  const secretMethod = SECRET_METHODS.find((one) => listed?.includes(one)) ?? "client_secret_basic";
+  const secretMethod = SECRET_METHODS.find((known) => listed?.includes(known)) ?? "client_secret_basic";
   const keyMethod = privateKey === undefined ? undefined : "private_key_jwt";
   const method = authMethod ?? keyMethod ?? (secret === undefined ? "none" : secretMethod);
   if (method === "none") return oauth.None();

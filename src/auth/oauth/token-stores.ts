@@ -61,8 +61,8 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): File
 
   /** Call it only with the lock on the file, since another process may be renaming or replacing the file. */
   const readOrRename = async (): Promise<Map<string, string>> => {
-    const found = await read();
-    if (found !== undefined) return found;
+    const entries = await read();
+    if (entries !== undefined) return entries;
     const aside = `${file}.broken-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`;
     await rename(file, aside);
     notice(`The token file ${file} is not valid JSON; it was renamed to ${aside}, and you may have to sign in again`);
@@ -92,9 +92,9 @@ const CLOCK_TICK_MS = 100;
 
 /** Differs if the file was changed or replaced. Returns undefined if there is no file, or if its state proves nothing. */
 async function stateOf(file: string): Promise<string | undefined> {
-  const found = await lstat(file, { bigint: true }).catch(() => undefined);
-  if (found === undefined || Math.abs(Date.now() - Number(found.ctimeMs)) < CLOCK_TICK_MS) return undefined;
-  return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ");
+  const stats = await lstat(file, { bigint: true }).catch(() => undefined);
+  if (stats === undefined || Math.abs(Date.now() - Number(stats.ctimeMs)) < CLOCK_TICK_MS) return undefined;
+  return [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(" ");
 }
 
 function parseEntries(text: string): Map<string, string> | undefined {

@@ -33,15 +33,15 @@ export class ClientRequests {
   async ask(request: Request, target: ClientRequestTarget, options: AskOptions | undefined): Promise<Result> {
     const { method } = request;
     // Untyped code may leave the params out.
-    const given = request.params ?? {};
+    const modelParams = request.params ?? {};
     const { revision, caller } = target;
     const isVendor = isVendorMethod(method);
     if (!revision.clientRequests.has(method) && !isVendor) {
       const message = `The client's revision, ${revision.name}, has no ${method}`;
       throw McpError.of("missing_capability", message, { method, requiredCapabilities: {} });
     }
-    if (!isVendor) checkClientRequest({ method, params: given }, caller.capabilities);
-    const params = revision.lower.request(method, given);
+    if (!isVendor) checkClientRequest({ method, params: modelParams }, caller.capabilities);
+    const params = revision.lower.request(method, modelParams);
     checkEncodable(method, params);
     const signals = [...(target.signals ?? []), ...(options?.signal === undefined ? [] : [options.signal])];
     for (const signal of signals) signal.throwIfAborted();

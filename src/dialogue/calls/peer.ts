@@ -181,13 +181,13 @@ export class Peer {
     call?.fail(new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
-  #take(message: Message, about: Id | undefined): void {
+  #take(message: Message, requestId: Id | undefined): void {
     if (isResponse(message)) {
       const call = this.calls.find(message);
       if (call === undefined) this.#takeLate(message);
       else call.settle(message);
-    } else if (isRequest(message)) this.listener.onRequest(message, about);
-    else if (isNotification(message)) this.listener.onNotification(message, about);
+    } else if (isRequest(message)) this.listener.onRequest(message, requestId);
+    else if (isNotification(message)) this.listener.onNotification(message, requestId);
   }
 
   /** Answers to abandoned calls are delivered; other late or unknown answers are dropped. */

@@ -46,8 +46,8 @@ export class PendingCalls {
     const { closed } = this;
     if (closed.aborted) throw unsent(closed.reason as ConnectionError);
     if (isCancelled(context)) throw cancelled(context);
-    const given = context.timeouts === undefined ? this.#timeouts : { ...this.#timeouts, ...context.timeouts };
-    const call = this.openWith(method, method === "subscriptions/listen" ? NO_TIMEOUTS : given, context);
+    const timeouts = context.timeouts === undefined ? this.#timeouts : { ...this.#timeouts, ...context.timeouts };
+    const call = this.openWith(method, method === "subscriptions/listen" ? NO_TIMEOUTS : timeouts, context);
     call.forget = onCancel(context, () => call.stop(cancelled(context), context.signal.reason));
     return call;
   }
@@ -111,7 +111,7 @@ export class PendingCalls {
     const either = deferred();
     const forget = [onAbort(signal, either.resolve), closed.watch(() => either.resolve())];
     if (!closed.aborted && !signal.aborted) await either.promise;
-    for (const one of forget) one();
+    for (const unwatch of forget) unwatch();
     if (closed.aborted) throw closed.reason;
   }
 

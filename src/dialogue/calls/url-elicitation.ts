@@ -58,9 +58,9 @@ export function urlElicitationAsInput(error: unknown, { method, params }: Reques
     });
   }
   const keyed = requests.map((request, index) => [`visit-${index + 1}`, request] as const);
-  const given = params["inputResponses"];
+  const responses = params["inputResponses"];
   // Otherwise a client that declined would be asked again forever.
-  if (isObject(given) && keyed.some(([key]) => isRefusal(given[key]))) throw error;
+  if (isObject(responses) && keyed.some(([key]) => isRefusal(responses[key]))) throw error;
   return { resultType: "input_required", inputRequests: Object.fromEntries(keyed) };
 }
 

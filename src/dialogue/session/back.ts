@@ -175,16 +175,16 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     return this.#renewal.run(() => this.#send(request, context, how), context);
   }
 
-  async #send({ method, params: given }: Request, context: Context, how: TaskRequestOptions): Promise<Result> {
+  async #send({ method, params: modelParams }: Request, context: Context, how: TaskRequestOptions): Promise<Result> {
     const { revision, capabilities } = this.terms;
     if (!revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     if (context.logLevel !== undefined && capabilities["logging"] !== undefined) {
       const settingLevel = this.#setLevel(context.logLevel);
       if (settingLevel !== undefined) await settingLevel;
     }
-    const plain = revision.lower.request(method, withoutEnvelope(given));
+    const plain = revision.lower.request(method, withoutEnvelope(modelParams));
     const lowered: Params = how.extraParams === undefined ? plain : { ...plain, ...how.extraParams };
-    const wantsProgress = given._meta?.["progressToken"] !== undefined;
+    const wantsProgress = modelParams._meta?.["progressToken"] !== undefined;
     const params = wantsProgress || how.onSent !== undefined ? withProgress(lowered, wantsProgress, how) : lowered;
     const client = this.#attribution.begin(context.caller);
     let isAnswered = false;
@@ -242,17 +242,17 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     return settingLevel;
   }
 
-  onRequest(message: RequestMessage, about: Id | undefined): void {
+  onRequest(message: RequestMessage, requestId: Id | undefined): void {
     const { id, method } = message;
     if (method === "ping") {
       this.#peer.send({ jsonrpc: "2.0", id, result: {} });
       return;
     }
     if (this.revision.clientRequests.has(method) || isVendorMethod(method)) this.#onAsked?.();
-    void this.#answer(message, about);
+    void this.#answer(message, requestId);
   }
 
-  onNotification(message: NotificationMessage, about: Id | undefined): void {
+  onNotification(message: NotificationMessage, requestId: Id | undefined): void {
     if (this.#tasks.handleNotification(message)) return;
     if (message.method === ELICITATION_COMPLETE) this.#elicitationComplete(message);
     const lifted = this.revision.lift.notification(message);
@@ -263,13 +263,13 @@ export class SessionBack implements PeerListener, ServerTasksHost {
       if (call === undefined) return this.#tasks.onProgress(params);
       call.touch?.();
       call.context.notify({ method, params });
-    } else if (method === "notifications/message") this.#log({ method, params }, about);
+    } else if (method === "notifications/message") this.#log({ method, params }, requestId);
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params;
       if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellationError(reason, "the server"));
     } else {
       const plain: Notification = lifted.params === undefined ? { method } : { method, params };
-      const call = isVendorMethod(method) ? this.#peer.findCall(about) : undefined;
+      const call = isVendorMethod(method) ? this.#peer.findCall(requestId) : undefined;
       if (call !== undefined) call.context.notify(plain);
       else if (isVendorMethod(method)) this.#subscriptions.deliverToAll(plain);
       else this.#subscriptions.deliver(plain);
@@ -282,13 +282,13 @@ export class SessionBack implements PeerListener, ServerTasksHost {
    * provided that all are of one client. Outside any call, a subscriber is asked. A request never goes to a client that
    * it may not be meant for. Never rejects.
    */
-  async #answer(message: RequestMessage, about: Id | undefined): Promise<void> {
+  async #answer(message: RequestMessage, requestId: Id | undefined): Promise<void> {
     const { id, method } = message;
     const request: Request = { method, params: message.params ?? {} };
     const stop = new AbortController();
     this.#asked.set(idKey(id), stop);
     const task = this.#tasks.askTarget(request.params);
-    const named = this.#peer.findCall(about);
+    const named = this.#peer.findCall(requestId);
     const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
     for (const call of calls) call.onWait?.(true);
     const isFinal = (): boolean => named !== undefined || stop.signal.aborted || this.#peer.calls.closed.aborted;
@@ -376,20 +376,20 @@ export class SessionBack implements PeerListener, ServerTasksHost {
    * one client uses the connection and only one call wants logs, the message goes to that call. Otherwise it is
    * delivered outside any call.
    */
-  #log(notification: Notification, about: Id | undefined): void {
-    const named = this.#peer.findCall(about);
+  #log(notification: Notification, requestId: Id | undefined): void {
+    const named = this.#peer.findCall(requestId);
     const calls = named === undefined ? this.#peer.calls.values() : [named];
     const wanting = calls.filter(({ context }) => context.logLevel !== undefined);
     // A tool, prompt or resource is a more likely source than a list request.
     const running = wanting.filter(({ method }) => INPUT_METHODS.has(method));
     const candidates = running.length === 1 ? running : wanting;
-    const [one] = candidates;
+    const [candidate] = candidates;
     if (named === undefined && !this.#attribution.isUnambiguous) this.defaultContext.notify(notification);
-    else if (one === undefined && this.#subscriptions.isUnambiguous) this.#subscriptions.deliver(notification);
-    else if (one === undefined) this.defaultContext.notify(notification);
+    else if (candidate === undefined && this.#subscriptions.isUnambiguous) this.#subscriptions.deliver(notification);
+    else if (candidate === undefined) this.defaultContext.notify(notification);
     else if (candidates.length === 1 && !calls.some((call) => this.#mayBeSource(call)))
-      one.context.notify(notification);
-    else (this.#subscriptions.contextOf(one.context.caller) ?? this.defaultContext).notify(notification);
+      candidate.context.notify(notification);
+    else (this.#subscriptions.contextOf(candidate.context.caller) ?? this.defaultContext).notify(notification);
   }
 
   /** Whether a call that wants no logs may still have caused a log message. Not if all calls are of our own client. */

@@ -101,8 +101,8 @@ export class ClientTasks {
     return { ...lowered, tools };
   }
 
-  async #create({ method, params: given }: Request, context: Context): Promise<Result> {
-    const { task: wanted, ...params } = given;
+  async #create({ method, params: taskParams }: Request, context: Context): Promise<Result> {
+    const { task: wanted, ...params } = taskParams;
     const ttl = isObject(wanted) ? wanted["ttl"] : null;
     if (ttl !== undefined && !Number.isInteger(ttl)) {
       throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is an integer");

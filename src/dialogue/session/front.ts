@@ -95,7 +95,7 @@ export class SessionFront implements Front, ClientTasksHost {
   /** The client as its handshake described it, without identity. */
   #client: Caller = newCaller("session", {});
   /** One object for all requests of the session. */
-  #own: Session = this.#newSession();
+  #session: Session = this.#newSession();
   /** The client, with the identity of the handshake. */
   #caller: Caller = this.#client;
   #serverCapabilities: Json = {};
@@ -266,7 +266,7 @@ export class SessionFront implements Front, ClientTasksHost {
     const { roots } = capabilities;
     this.#client = { ...client, notifiesRoots: isObject(roots) && roots["listChanged"] === true };
     this.#caller = withIdentity(this.#client, identity ?? this.#options.identity ?? {});
-    this.#own = this.#newSession();
+    this.#session = this.#newSession();
     const { signal } = this.#closed;
     const discovering = this.handler({ method: "server/discover", params: {} }, { ...this.defaultContext(), signal });
     // Fails when the session is closed, even if the handler ignores its signal.
@@ -311,7 +311,7 @@ export class SessionFront implements Front, ClientTasksHost {
       logLevel: this.#level,
       notify: () => undefined,
       ask: (request, options) => this.#ask(request, this.#target(this.#lines), options),
-      session: this.#own,
+      session: this.#session,
     };
   }
 
@@ -333,7 +333,7 @@ export class SessionFront implements Front, ClientTasksHost {
       logLevel: this.#level,
       notify,
       ask,
-      session: this.#own,
+      session: this.#session,
     };
     if (carrier.hangUp !== undefined) {
       const hangUp = (retryMs: number): void => carrier.hangUp?.(retryMs);

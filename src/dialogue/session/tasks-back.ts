@@ -25,10 +25,10 @@ export class TasksBack {
     this.#host = host;
   }
 
-  async answer(given: Request, context: Context): Promise<Result> {
-    const { method } = given;
+  async answer(original: Request, context: Context): Promise<Result> {
+    const { method } = original;
     // `task` is a field of the server's revision. In a request of the newest revision it has no meaning.
-    const { task: _task, ...params } = given.params;
+    const { task: _task, ...params } = original.params;
     const request: Request = { method, params };
     if (method === "tools/call") {
       const list = (page: Request): Promise<Result> =>

@@ -36,7 +36,7 @@ export class DuplexBack extends StatelessBack implements PeerListener {
     // Stateless servers send no requests. If one does, the request is ignored, since no client could answer it.
   }
 
-  onNotification(message: NotificationMessage, about: Id | undefined): void {
+  onNotification(message: NotificationMessage, requestId: Id | undefined): void {
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;
@@ -48,13 +48,13 @@ export class DuplexBack extends StatelessBack implements PeerListener {
       call.touch?.();
       call.context.notify(lifted);
     } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
-    else if (method === "notifications/message") this.#log(lifted, about);
-    else if (isVendorMethod(method)) this.#deliver(params === undefined ? { method } : { method, params }, about);
+    else if (method === "notifications/message") this.#log(lifted, requestId);
+    else if (isVendorMethod(method)) this.#deliver(params === undefined ? { method } : { method, params }, requestId);
   }
 
   /** Delivers a vendor's notification to its call. If that is unknown, each caller gets it once. */
-  #deliver(notification: Notification, about: Id | undefined): void {
-    const named = this.#peer.findCall(about);
+  #deliver(notification: Notification, requestId: Id | undefined): void {
+    const named = this.#peer.findCall(requestId);
     const calls = named === undefined ? [...this.#peer.calls.values()] : [named];
     const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
     const receivers = new Map([...calls, ...subscriptions].map(({ context }) => [context.caller.key, context]));
@@ -68,8 +68,8 @@ export class DuplexBack extends StatelessBack implements PeerListener {
    * call that asked for logs, since no other call may get it (specification, server/utilities/logging). If no call
    * asked for logs, it goes to the client's subscriptions. If it could belong to more than one client, no call gets it.
    */
-  #log(notification: Notification, about: Id | undefined): void {
-    const named = this.#peer.findCall(about);
+  #log(notification: Notification, requestId: Id | undefined): void {
+    const named = this.#peer.findCall(requestId);
     const receivers = named === undefined ? this.#logReceivers(notification.params?.["level"]) : [named];
     if (receivers.length === 0) this.options.defaultContext.notify(notification);
     for (const { context } of receivers) context.notify(notification);

@@ -36,7 +36,7 @@ export class ParkedCall {
   readonly #cancelToken: CancelToken;
   readonly #inputs = new PendingInputs(() => this.#gather());
   /** Answers that the client sent with its first request. */
-  #given: Json;
+  #responses: Json;
   /** Makes the `input_required` result of a round; may throw, which cancels the call. */
   #park: ((parked: ParkedCall, inputRequests: Json) => Result) | undefined;
   #outcome: Promise<Result> | undefined;
@@ -57,8 +57,8 @@ export class ParkedCall {
     this.principal = call.principal ?? "";
     this.#scopes = call.caller.scopes ?? [];
     this.#cancelToken = call;
-    const given = params["requestState"] === undefined ? params["inputResponses"] : undefined;
-    this.#given = isObject(given) ? given : {};
+    const responses = params["requestState"] === undefined ? params["inputResponses"] : undefined;
+    this.#responses = isObject(responses) ? responses : {};
     this.#waiter = waiter;
     this.#notify = (notification) => call.notify(notification);
     this.#park = park;
@@ -87,8 +87,9 @@ export class ParkedCall {
   async ask(request: Request, options: AskOptions = {}): Promise<Result> {
     const key = options.key ?? String((this.#unnamed += 1));
     // An answer to a question that was never asked counts only for a key that the author of the handler has published.
-    const given = options.key !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
-    if (isObject(given)) return given;
+    const response =
+      options.key !== undefined && Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined;
+    if (isObject(response)) return response;
     this.#cancelToken.signal.throwIfAborted();
     return this.#inputs.ask(request, { ...options, key });
   }
@@ -155,7 +156,7 @@ export class ParkedCall {
     this.#rejectInputs(new Error(ALREADY_ANSWERED));
     this.#kept = [];
     // The call may be kept for repeated retries, so release what its client sent, which may be large.
-    this.#given = {};
+    this.#responses = {};
     this.#park = undefined;
     this.#settle(outcome);
   }

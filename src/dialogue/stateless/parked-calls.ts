@@ -102,8 +102,8 @@ export class ParkedCalls {
     });
     const notify = (notification: Notification): void =>
       parked === undefined ? call.notify(notification) : parked.notify(notification);
-    const askOnce: Context["ask"] = async (given, options) => {
-      const input = checkInput(given, request, call);
+    const askOnce: Context["ask"] = async (inputRequest, options) => {
+      const input = checkInput(inputRequest, request, call);
       const { ParkedCall } = await (loading ??= import("./parked-call.ts"));
       if (isOver) throw new Error(ALREADY_ANSWERED);
       const park = (made: ParkedCall, inputRequests: Json): Result => this.#park(made, request, inputRequests);
@@ -181,9 +181,9 @@ function contextOf(call: ServerCall, notify: Context["notify"], ask: Context["as
 }
 
 /** Returns what to ask the client. Throws if it cannot be asked that during this request. */
-function checkInput({ method, params }: Request, during: Request, { caller }: ServerCall): Request {
-  if (!INPUT_METHODS.has(during.method)) {
-    const message = `A client of this revision cannot be asked during ${during.method}`;
+function checkInput({ method, params }: Request, asking: Request, { caller }: ServerCall): Request {
+  if (!INPUT_METHODS.has(asking.method)) {
+    const message = `A client of this revision cannot be asked during ${asking.method}`;
     throw McpError.of("invalid_request", message, { method });
   }
   // The newest revision has no ids of elicitations. Untyped code may leave the params out.
@@ -195,7 +195,7 @@ function checkInput({ method, params }: Request, during: Request, { caller }: Se
 }
 
 /** Rejects with the reason why the client cannot be asked. */
-async function refuseInput(input: Request, during: Request, call: ServerCall): Promise<never> {
-  checkInput(input, during, call);
+async function refuseInput(input: Request, asking: Request, call: ServerCall): Promise<never> {
+  checkInput(input, asking, call);
   throw McpError.of("internal_error", "The client cannot be asked during this call");
 }

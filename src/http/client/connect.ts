@@ -156,13 +156,13 @@ class ConnectAttempt {
     const createBack = (options: StatelessBackOptions): UnaryBack => new UnaryBack(tapped, calls, options);
     const ask = (): ReturnType<typeof discover<UnaryBack>> =>
       discover(createBack, probeOptions, this.#revision ?? NEWEST);
-    let found = await ask();
+    let probed = await ask();
     // A server may close an idle connection just as it is used again. The probe only reads, so it is sent once more.
-    if (found.back === undefined && found.error instanceof ConnectionError && found.error.kind === "closed") {
-      found = await ask();
+    if (probed.back === undefined && probed.error instanceof ConnectionError && probed.error.kind === "closed") {
+      probed = await ask();
     }
-    if (found.back !== undefined) {
-      const { back, discovered } = found;
+    if (probed.back !== undefined) {
+      const { back, discovered } = probed;
       return {
         handler: back.handler,
         revision: back.revision,
@@ -172,7 +172,7 @@ class ConnectAttempt {
         close: async () => calls.close(new ConnectionError("closed", "The connection was closed")),
       };
     }
-    const { error, final } = found;
+    const { error, final } = probed;
     if (this.#revision !== undefined) throw revisionRefused(this.#revision, error);
     // A timeout does not show a wrong style, since a server of another style would reject the unknown request.
     if (error instanceof ConnectionError && error.kind === "timeout") {

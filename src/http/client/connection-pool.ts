@@ -115,11 +115,11 @@ export class ConnectionPool {
       agent: this.#agent(key, () => new (isSecure ? https.Agent : Agent)(options)),
       request: isSecure ? https.request : plainRequest,
       isSecure,
-      viaProxy: (given, { host, href }) => ({
-        ...given,
+      viaProxy: (options, { host, href }) => ({
+        ...options,
         ...proxyAddress(proxy),
         path: href,
-        headers: { ...(given.headers as OutgoingHttpHeaders), ...proxyHeaders(proxy), host },
+        headers: { ...(options.headers as OutgoingHttpHeaders), ...proxyHeaders(proxy), host },
       }),
       refusal: (status) => (status === 407 ? refusedByProxy(proxy, url.host, status) : undefined),
       proxyFailed: (error) => proxyFailed(proxy, error),

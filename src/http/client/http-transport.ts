@@ -175,29 +175,29 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     );
   }
 
-  /** Passes what was received to the peer; returns whether it contains the response to `about`. */
-  protected receive(decoded: Decoded, about?: Id): boolean {
+  /** Passes what was received to the peer; returns whether it contains the response to `requestId`. */
+  protected receive(decoded: Decoded, requestId?: Id): boolean {
     if (decoded.kind === "fault") {
-      this.pass({ kind: "fault", fault: decoded.fault }, about);
-      return isSameId(decoded.fault.id, about);
+      this.pass({ kind: "fault", fault: decoded.fault }, requestId);
+      return isSameId(decoded.fault.id, requestId);
     }
     if (decoded.kind === "message") {
       const { message } = decoded;
       // An error without an id can only belong to the request whose HTTP response contains it.
-      const isUnnamed = about !== undefined && "error" in message && message.id === null;
-      this.pass({ kind: "message", message: isUnnamed ? { ...message, id: about } : message }, about);
-      return isUnnamed || isResponseTo(message, about);
+      const isUnnamed = requestId !== undefined && "error" in message && message.id === null;
+      this.pass({ kind: "message", message: isUnnamed ? { ...message, id: requestId } : message }, requestId);
+      return isUnnamed || isResponseTo(message, requestId);
     }
-    this.pass(decoded, about);
-    return decoded.items.some((item) => "message" in item && isResponseTo(item.message, about));
+    this.pass(decoded, requestId);
+    return decoded.items.some((item) => "message" in item && isResponseTo(item.message, requestId));
   }
 
-  protected pass(inbound: Inbound, about?: Id): void {
+  protected pass(inbound: Inbound, requestId?: Id): void {
     if (this.closed.signal.aborted) return;
     const message = inbound.kind === "message" ? inbound.message : undefined;
     const isToolChange = message !== undefined && "method" in message && message.method === TOOLS_CHANGED;
     if (isToolChange || inbound.kind === "lost" || inbound.kind === "gap") this.tools.forget();
-    this.#receive(about === undefined ? inbound : ({ ...inbound, about } as Inbound));
+    this.#receive(requestId === undefined ? inbound : ({ ...inbound, about: requestId } as Inbound));
   }
 }
 

@@ -127,7 +127,8 @@ const GLOBAL = ipaddr.IPv6.parseCIDR("2000::/3");
 function kindOf(address: Address): AddressKind {
   const inner = address instanceof ipaddr.IPv6 ? embedded(address) : undefined;
   if (inner !== undefined) return kindOf(inner);
-  if (METADATA.some((one) => one.kind() === address.kind() && one.toString() === address.toString())) return "metadata";
+  if (METADATA.some((known) => known.kind() === address.kind() && known.toString() === address.toString()))
+    return "metadata";
   const range: string = address.range();
   if (range === "unicast") return address.kind() === "ipv4" || address.match(GLOBAL) ? "public" : "reserved";
   if (range === "loopback") return "loopback";
@@ -200,10 +201,10 @@ function toRequest(url: URL, init: RequestInit): ClientHttpRequest {
   const wanted = (init.method ?? "GET").toUpperCase();
   const method = METHODS.find((known) => known === wanted);
   if (method === undefined) throw unsendable(`The method ${wanted} is not supported for ${hostOf(url)}`);
-  const given = init.headers ?? {};
+  const initHeaders = init.headers ?? {};
   const headers: Record<string, string> = {};
   // `Headers` is not used, because its errors quote the value of a header; those of node:http only name the header.
-  const entries = Symbol.iterator in given ? given : Object.entries(given);
+  const entries = Symbol.iterator in initHeaders ? initHeaders : Object.entries(initHeaders);
   for (const [name, value] of entries) {
     headers[name.toLowerCase()] = typeof value === "string" ? value : value.join(", ");
   }

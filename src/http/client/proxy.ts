@@ -24,8 +24,8 @@ export function proxyFor(url: URL, env: Environment = process.env): Proxy | unde
   if (meansLoopback(url.hostname)) return undefined;
   const variable = variablesFor(url, env).find((name) => (env[name] ?? "").trim() !== "");
   if (variable === undefined || isExcluded(url, env["no_proxy"] ?? env["NO_PROXY"] ?? "")) return undefined;
-  const given = (env[variable] ?? "").trim();
-  const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(given) ? given : `http://${given}`;
+  const value = (env[variable] ?? "").trim();
+  const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`;
   // The error does not quote the value, which may contain a password.
   if (!URL.canParse(text)) throw refused(`${variable} is not a valid URL; write http://HOST:PORT`);
   const proxy = new URL(text);
@@ -84,8 +84,8 @@ export function proxyAddress({ url }: Proxy): { readonly hostname: string; reado
 export function tunnelAgent(options: AgentOptions, proxy: Proxy, timeoutMs: number): Agent {
   const agent = new Agent(options);
   // Node's documentation allows to override this method. The types say less of its arguments than there is.
-  agent.createConnection = (given, callback) => {
-    const target = given as ConnectionOptions & { readonly host: string; readonly port: number };
+  agent.createConnection = (options, callback) => {
+    const target = options as ConnectionOptions & { readonly host: string; readonly port: number };
     const done = callback as (error: Error | null, socket?: Socket) => void;
     openTunnel(proxy, target, timeoutMs).then(
       (socket) => done(null, connectTls({ ...target, socket })),

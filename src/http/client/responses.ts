@@ -187,6 +187,6 @@ export function notTheResponse(decoded: Decoded, what: string): ConnectionError 
 }
 
 /** Compares ids by value, since some servers write our id 1 as 1.0. */
-export function isSameId(given: Id | null, ours: Id | undefined): boolean {
-  return ours !== undefined && given !== null && plainId(given) === ours;
+export function isSameId(theirs: Id | null, ours: Id | undefined): boolean {
+  return ours !== undefined && theirs !== null && plainId(theirs) === ours;
 }

@@ -37,7 +37,10 @@ function accepts(accept: string, type: string): boolean {
   const family = `${type.slice(0, type.indexOf("/"))}/*`;
   return accept.split(",").some((range) => {
     const [name = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    return (name === type || name === family || name === "*/*") && !parameters.some((one) => /^q=0(\.0*)?$/.test(one));
+    return (
+      (name === type || name === family || name === "*/*") &&
+      !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
+    );
   });
 }
 

@@ -125,9 +125,9 @@ function originError(origin: string): HttpError {
  * an IP address or loopback name: the owner of any other name could point it at this machine.
  */
 function isSameHost(origin: URL, host: string): boolean {
-  const own = parseUrl(`${origin.protocol}//${host}`);
-  if (own === undefined || !isAddress(host)) return false;
-  return own.host === origin.host || (isLoopback(own.hostname) && isLoopback(origin.hostname));
+  const hostUrl = parseUrl(`${origin.protocol}//${host}`);
+  if (hostUrl === undefined || !isAddress(host)) return false;
+  return hostUrl.host === origin.host || (isLoopback(hostUrl.hostname) && isLoopback(origin.hostname));
 }
 
 /** Whether the host is an IP address, or a name that always means this machine. */
@@ -188,11 +188,11 @@ function createHostRules(bound: string | undefined, allowed: readonly string[] |
     if (port === undefined) names.add(name);
     else exact.add(`${name}:${port}`);
   }
-  const own = bound === undefined ? "localhost" : urlHost(bound);
-  const isWildcard = WILDCARDS.has(own);
+  const boundHost = bound === undefined ? "localhost" : urlHost(bound);
+  const isWildcard = WILDCARDS.has(boundHost);
   const isOpen = isWildcard && allowed === undefined;
-  if (isWildcard || isLoopback(own)) for (const name of LOOPBACK_NAMES) names.add(name);
-  if (!isWildcard) names.add(own);
+  if (isWildcard || isLoopback(boundHost)) for (const name of LOOPBACK_NAMES) names.add(name);
+  if (!isWildcard) names.add(boundHost);
   const isListed = (host: string): boolean => {
     const parts = parseHost(host);
     if (parts === undefined) return false;
@@ -234,10 +234,10 @@ function parseUrl(text: string): URL | undefined {
 }
 
 /** Checked at run time, because a string would be iterated character by character. */
-function stringList(option: string, given: readonly string[] | undefined, example: string): readonly string[] {
-  if (given === undefined) return [];
-  if (Array.isArray(given) && given.every((entry) => typeof entry === "string")) return given;
-  throw new TypeError(`${option} must be an array of strings, such as ["${example}"]; got ${JSON.stringify(given)}`);
+function stringList(option: string, list: readonly string[] | undefined, example: string): readonly string[] {
+  if (list === undefined) return [];
+  if (Array.isArray(list) && list.every((entry) => typeof entry === "string")) return list;
+  throw new TypeError(`${option} must be an array of strings, such as ["${example}"]; got ${JSON.stringify(list)}`);
 }
 
 function parseAllowedHost(entry: string): HostParts {

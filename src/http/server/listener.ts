@@ -122,11 +122,11 @@ function listenErrorText({ code, message }: NodeJS.ErrnoException, host: string,
  * address. Any other name is used unchanged, since the guard rejects the address behind it.
  */
 function displayHost(host: string, address: string): string {
-  const own = urlHost(host);
+  const configured = urlHost(host);
   const actual = urlHost(address);
   if (actual === "0.0.0.0") return "127.0.0.1";
   if (actual === "[::]") return "[::1]";
-  return isLoopback(actual) || own === "" ? actual : own;
+  return isLoopback(actual) || configured === "" ? actual : configured;
 }
 
 /** Answers data that is not a valid HTTP request, unless the client could mistake the answer for another response. */

@@ -46,16 +46,16 @@ const HOST_FIELDS: OptionNames<HostInfo> = optionNames("principal scopes claims 
  * Reads the last argument of a mounted handler. Runtimes and frameworks pass arguments of their own in its place (the
  * `env` of a Worker, the server of Bun, `next` of Express), so an object without any of our fields is ignored.
  */
-export function readHostInfo(owner: string, given: unknown): HostInfo | undefined {
-  if (!isObject(given) || !Object.keys(HOST_FIELDS).some((name) => Object.hasOwn(given, name))) return undefined;
-  checkOptions(owner, given, HOST_FIELDS);
-  const { principal, scopes, claims }: HostInfo = given;
+export function readHostInfo(owner: string, argument: unknown): HostInfo | undefined {
+  if (!isObject(argument) || !Object.keys(HOST_FIELDS).some((name) => Object.hasOwn(argument, name))) return undefined;
+  checkOptions(owner, argument, HOST_FIELDS);
+  const { principal, scopes, claims }: HostInfo = argument;
   if (principal === undefined) {
-    if (scopes === undefined && claims === undefined) return given;
+    if (scopes === undefined && claims === undefined) return argument;
     throw new TypeError(`${owner}: \`scopes\` and \`claims\` belong to a caller: pass its \`principal\` too`);
   }
   // An empty id is a mistake of the framework's code, and must not make the caller anonymous.
-  if (checkIdentity(given) !== undefined) return given;
+  if (checkIdentity(argument) !== undefined) return argument;
   throw new TypeError(`${owner}: \`principal\` must be a string that is not empty; got ${describe(principal)}`);
 }
 

@@ -52,9 +52,9 @@ const FIXED_LIMITS = {
 export type FixedLimits = Readonly<Record<keyof typeof FIXED_LIMITS, number>>;
 
 /** Adds the defaults to the given limits. Throws a TypeError for an unknown name, or a value that is not above 0. */
-export function httpLimits(given: HttpLimits = {}, fixed: Partial<FixedLimits> = {}): LimitValues & FixedLimits {
-  checkOptions("The HTTP server", given, HTTP_LIMITS, "limits.");
-  const set = defined(given);
+export function httpLimits(limitOptions: HttpLimits = {}, fixed: Partial<FixedLimits> = {}): LimitValues & FixedLimits {
+  checkOptions("The HTTP server", limitOptions, HTTP_LIMITS, "limits.");
+  const set = defined(limitOptions);
   for (const [name, value] of Object.entries(set)) {
     if (typeof value !== "number" || !(value > 0)) throw new TypeError(`limits.${name} must be a number above 0`);
   }

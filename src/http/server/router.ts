@@ -111,8 +111,8 @@ export class HttpRouter {
     const ids = stateless ? undefined : new SessionIds(sealKey);
     const store = new ReplayStore(limits.replayBytes, limits.replayEvents);
     this.#open = (at) => {
-      const own = at === undefined ? handler : withEndpoint(handler, at);
-      const served = stateless ? withoutState(own) : own;
+      const withPath = at === undefined ? handler : withEndpoint(handler, at);
+      const served = stateless ? withoutState(withPath) : withPath;
       return new McpEndpoint(served, revisions, connection, parkedCalls, shared, ids, store);
     };
     const routes = new Map<string, Route>();
@@ -276,17 +276,17 @@ export class HttpRouter {
   /** Opens the endpoint if necessary. Those that hold nothing are dropped then: there may be nothing at their path now. */
   #endpointAt(path: string): McpEndpoint {
     const now = performance.now();
-    let found = this.#others.get(path);
-    if (found === undefined) {
+    let open = this.#others.get(path);
+    if (open === undefined) {
       for (const [other, { endpoint, usedAt }] of this.#others) {
         // The body of a request may still be on its way.
         if (endpoint.isIdle && now - usedAt > 2 * this.limits.bodyMs) this.#others.delete(other);
       }
-      found = { endpoint: this.#open(path), usedAt: now };
-      this.#others.set(path, found);
+      open = { endpoint: this.#open(path), usedAt: now };
+      this.#others.set(path, open);
     }
-    found.usedAt = now;
-    return found.endpoint;
+    open.usedAt = now;
+    return open.endpoint;
   }
 
   #nothingAt(path: string): HttpError {

@@ -56,7 +56,7 @@ export class SessionStreams {
 
   /** Sends on the newest attached stream for unsolicited messages. */
   sendUnsolicited(data: string): void {
-    const stream = this.#unsolicited.findLast((one) => one.isAttached) ?? this.#unsolicited.at(-1);
+    const stream = this.#unsolicited.findLast((candidate) => candidate.isAttached) ?? this.#unsolicited.at(-1);
     stream?.send(data);
   }
 
@@ -69,9 +69,9 @@ export class SessionStreams {
     if (this.#unsolicited.length >= MAX_UNSOLICITED) {
       const oldest = Math.max(
         0,
-        this.#unsolicited.findIndex((one) => !one.isAttached),
+        this.#unsolicited.findIndex((stream) => !stream.isAttached),
       );
-      for (const one of this.#unsolicited.splice(oldest, 1)) one.finish();
+      for (const stream of this.#unsolicited.splice(oldest, 1)) stream.finish();
     }
     this.#unsolicited.push(stream);
     return stream;

@@ -21,14 +21,14 @@ export function withoutState(handler: Handler): Handler {
     if (isSession && request.method === "subscriptions/listen") {
       throw refusal(`${WHY}, so it cannot announce changes to clients of revision ${context.revision}`);
     }
-    const alone: Context = {
+    const statelessContext: Context = {
       ...context,
       // A session-style caller gets the outcome of a task in the same request, so there it needs no later one.
       caller: isSession ? caller : { ...caller, capabilities: withoutTasks(caller.capabilities) },
       ask: (input) => ignoreRejection(refuseToAsk(input)),
     };
     try {
-      const result = await handler(request, alone);
+      const result = await handler(request, statelessContext);
       return request.method === "server/discover" ? withoutPromises(result, isSession) : result;
     } catch (error) {
       if (isTasksNotDeclared(error)) throw isSession ? error : refusal(`${WHY}, so it has no tasks`);
@@ -52,9 +52,9 @@ function refusal(message: string): McpError {
 
 /** Does not promise tasks, nor, to callers with sessions, changes: those would need a stream outside of any request. */
 function withoutPromises(discovered: Result, isSession: boolean): Result {
-  const given = discovered["capabilities"];
-  if (!isObject(given)) return discovered;
-  const capabilities = withoutTasks(given);
+  const declared = discovered["capabilities"];
+  if (!isObject(declared)) return discovered;
+  const capabilities = withoutTasks(declared);
   if (!isSession) return { ...discovered, capabilities };
   const silent = Object.entries(capabilities).map(([name, capability]): [string, unknown] => {
     if (!LIST_CAPABILITIES.some((list) => list === name) || !isObject(capability)) return [name, capability];

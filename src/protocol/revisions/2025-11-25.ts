@@ -82,7 +82,9 @@ const failedDown: Edit = object((task) => {
 function errorText(result: unknown): string | undefined {
   if (!isObject(result) || result.isError !== true) return undefined;
   const blocks: readonly unknown[] = Array.isArray(result.content) ? result.content : [];
-  const text = blocks.map((one) => (isObject(one) ? one.text : undefined)).find((one) => typeof one === "string");
+  const text = blocks
+    .map((block) => (isObject(block) ? block.text : undefined))
+    .find((text) => typeof text === "string");
   return text ?? "The tool has failed";
 }
 

@@ -18,9 +18,9 @@ export const REVISIONS: readonly Revision[] = buildRevisions(newest, DELTAS);
 const byName: ReadonlyMap<string, Revision> = new Map(REVISIONS.map((revision) => [revision.name, revision]));
 
 function findLast(fits: (revision: Revision) => boolean): Revision {
-  const found = REVISIONS.findLast(fits);
-  if (!found) throw new Error("No such revision");
-  return found;
+  const revision = REVISIONS.findLast(fits);
+  if (!revision) throw new Error("No such revision");
+  return revision;
 }
 
 export const NEWEST: Revision = findLast(() => true);
@@ -35,7 +35,7 @@ export function revisionNamed(name: string): Revision | undefined {
 
 /** Throws a TypeError that lists the supported revisions if there is no such revision. */
 export function knownRevision(name: string): Revision {
-  const found = byName.get(name);
-  if (found !== undefined) return found;
+  const revision = byName.get(name);
+  if (revision !== undefined) return revision;
   throw new TypeError(`Unknown revision ${name}; supported: ${REVISIONS.map((known) => known.name).join(", ")}`);
 }
