@@ -20,7 +20,6 @@ import type { StatelessBack, StatelessBackOptions } from "./stateless/back.ts";
 import { DuplexBack } from "./stateless/duplex-back.ts";
 
 export interface ServerConnectionOptions extends SessionOptions {
-  /** Uses this revision and no other. */
   readonly revision?: string;
   /** The revision to offer in a handshake, if it is session-style; the newest by default. */
   readonly offers?: string;
@@ -59,7 +58,6 @@ const PROBE_TIMEOUT_MS = 1_000;
 const SILENT_START_MS = 4_000;
 /** A server that answers the probe late has this many times the probe's timeout to answer the handshake as well. */
 const LATE_HANDSHAKE_FACTOR = 10;
-/** A command may have to download its program first. */
 export const START_TIMEOUT_MS = 60_000;
 
 /** `connect` creates a transport. If the server closes the first one, `connect` is called again with that failure. */
@@ -168,7 +166,6 @@ function tapped(transport: Transport, { tap }: ServerConnectionOptions): Transpo
   return tap === undefined ? transport : tapTransport(transport, tap, "client");
 }
 
-/** The error if a specific revision is required and the server answered with an error. */
 export function revisionRefused(revision: Revision, error: Error): Error {
   if (!(error instanceof McpError)) return error;
   const message = `The server does not speak ${revision.name}: ${error.message} (${error.code})`;
@@ -202,7 +199,6 @@ export async function openSession(
   }
 }
 
-/** The late answer to the probe, if the server turns out to be stateless. */
 async function lateStateless(
   session: Promise<unknown>,
   late: Promise<ProbeResult>,
@@ -266,7 +262,6 @@ function serverConnection(
   };
 }
 
-/** The probe found a stateless server. */
 interface StatelessServer<Back = DuplexBack> {
   readonly back: Back;
   readonly discovered: Result;
@@ -348,7 +343,6 @@ export async function discover<Back extends StatelessBack>(
   return { back: undefined, error: new ConnectionError("protocol", message, { ...THE_SERVER, cause: problem }), final };
 }
 
-/** Codes of errors that only stateless servers send. */
 const STATELESS_CODES: ReadonlySet<number> = new Set(
   (["header_mismatch", "missing_capability"] as const).map((kind) => codeOf(kind, NEWEST)),
 );

@@ -3,6 +3,7 @@
 
 import { attempt, within } from "../core/async.ts";
 import type { CallerIdentity, Handler } from "../core/handler.ts";
+import { type OptionNames, optionNames } from "../core/options.ts";
 import {
   type ErrorMessage,
   isId,
@@ -57,24 +58,15 @@ export interface ConnectionOptions {
   readonly tap?: Tap | undefined;
 }
 
-/** Options of a connection that is one of several of a server. */
 export interface SharedConnectionOptions extends ConnectionOptions {
   readonly places?: CallPlaces | undefined;
-  /** The error for calls that still run when the connection closes. */
   readonly unanswered?: string | undefined;
 }
 
-/** Options of every transport, used to reject unknown ones. The type ensures that a new option is added here too. */
-export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>> = {
-  ordering: true,
-  compat: true,
-  revisions: true,
-  parkedCalls: true,
-  env: true,
-  maxInFlight: true,
-  graceMs: true,
-  tap: true,
-};
+/** Options of every transport, used to reject unknown ones. */
+export const CONNECTION_OPTIONS: OptionNames<Omit<ConnectionOptions, "mayShutDown">> = /* @__PURE__ */ optionNames(
+  "ordering compat revisions parkedCalls env maxInFlight graceMs tap",
+);
 
 /** A connection that is being served. */
 export interface ServedConnection {
@@ -85,7 +77,6 @@ export interface ServedConnection {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** How long to wait until the transport is closed. */
 const CLOSE_TIMEOUT_MS = 10_000;
 class Connection implements ServedConnection {
   readonly closed: Promise<void>;
@@ -194,7 +185,6 @@ class Connection implements ServedConnection {
     return style === "stateless" ? this.#stateless : this.#session;
   }
 
-  /** Answers an invalid message. */
   #refuse(fault: ErrorMessage, carrier: Carrier): void {
     const { id, error } = this.#compat?.fault(fault) ?? fault;
     this.#calls.refuse(id, error, carrier);

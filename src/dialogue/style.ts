@@ -5,7 +5,6 @@ import type { Message, Params } from "../jsonrpc/message.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Revision } from "../protocol/revision.ts";
 
-/** The styles that are served. */
 export type Styles = { readonly [Style in Revision["style"]]: boolean };
 
 export function stylesOf(revisions: readonly Revision[]): Styles {

@@ -8,7 +8,6 @@ import type { CompleteResult } from "../protocol/model/index.ts";
 import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
 import type { Completers } from "./prompts.ts";
 
-/** The specification's limit. */
 const MAX_COMPLETIONS = 100;
 
 /** `completers` are those of the prompt or template, or undefined if it does not exist. */

@@ -39,7 +39,6 @@ export function inputRequired(requests: InputRequests, state?: unknown): InputRe
 /** The input of a call that follows nothing. */
 export const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
 
-/** Writes `input_required` results and reads the retries that follow them. */
 export class InputRequiredCodec {
   readonly #meta: Meta;
   readonly #sealKey: string | Uint8Array | undefined;
@@ -73,7 +72,6 @@ export class InputRequiredCodec {
     return { answers: earlier === undefined ? answers : { ...answers, ...earlier }, state };
   }
 
-  /** Loaded on first use, since few servers need it. */
   #load(): Promise<SealedStates> {
     this.#states ??= import("./sealed-states.ts").then(({ SealedStates }) => new SealedStates(this.#sealKey));
     return this.#states;

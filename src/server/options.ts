@@ -148,7 +148,6 @@ const OPTION_NAMES: OptionNames<ServerOptions> = optionNames(
   "pageSize sealKey cache tasks onError maskErrors",
 );
 
-/** Throws a TypeError if the options of createServer() are wrong. */
 export function checkServer(options: ServerOptions, hasMoreArguments: boolean): void {
   const { name, version } = fieldsOf(options);
   const missing = Object.entries({ name, version }).filter(([, value]) => typeof value !== "string");
@@ -194,7 +193,6 @@ const LIMIT_NAMES: OptionNames<TaskLimits> = optionNames("max maxPerCaller ttlMs
 
 const CACHE_NAMES: OptionNames<CacheHint> = optionNames("ttlMs cacheScope");
 
-/** `owner` starts the error message. */
 export function checkCacheHint(owner: string, cache: unknown): void {
   if (cache === undefined) return;
   const { ttlMs, cacheScope } = fieldsOf(cache);
@@ -218,7 +216,6 @@ const USAGE: Readonly<Record<RegistrationKind, string>> = {
   notification: ".onNotification(name, handler)",
 };
 
-/** Options that are strings in every registration. */
 const STRINGS = ["name", "title", "description", "mimeType"];
 
 /**

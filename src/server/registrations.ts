@@ -5,7 +5,6 @@ import type { Context } from "../core/handler.ts";
 import type { PageItem } from "../protocol/pages.ts";
 import type { Visible } from "./options.ts";
 
-/** What is known of everything that can be registered. */
 export interface Registered {
   readonly scopes: readonly string[] | undefined;
   readonly visible: Visible | undefined;
@@ -25,7 +24,6 @@ interface Registration<Value, Item extends object> extends ListEntry<Item> {
  * the registrations change.
  */
 export class Registrations<Value extends Registered, Item extends object> {
-  /** Whether there ever was one that not everybody sees. */
   hasHidden = false;
   readonly #byKey = new Map<string, Registration<Value, Item>>();
   readonly #onChange: () => void;
@@ -54,7 +52,6 @@ export class Registrations<Value extends Registered, Item extends object> {
     this.#onChange();
   }
 
-  /** Returns whether the key was there. */
   delete(key: string): boolean {
     const wasThere = this.#byKey.delete(key);
     if (wasThere) {
@@ -70,7 +67,6 @@ export class Registrations<Value extends Registered, Item extends object> {
     return value?.visible === undefined || value.visible(context.caller, context.session) ? value : undefined;
   }
 
-  /** Those that the caller sees. */
   seenBy({ caller, session }: Context): readonly Registration<Value, Item>[] {
     return this.hasHidden ? this.all.filter(({ value }) => value.visible?.(caller, session) ?? true) : this.all;
   }

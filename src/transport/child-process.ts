@@ -52,7 +52,6 @@ const MAX_NOISE_LENGTH = 500;
  */
 const MAX_NOISE_IN_A_ROW = 10_000;
 const NOISE_WINDOW_MS = 10_000;
-/** How much of stderr an error quotes. */
 const MAX_STDERR_LENGTH = 1_000;
 /** How long a server that has closed one of its pipes may take to exit by itself. */
 const EXIT_TIMEOUT_MS = 1_000;
@@ -80,7 +79,6 @@ class PipedChildProcess implements ChildTransport {
   #receive: Receive | undefined;
   #closed = false;
   #closeReason = "";
-  /** Whether the server has ever sent a message. */
   #hasSentMessage = false;
   /** Lines of noise since the last message, and when the first of them came. */
   #noiseInARow = 0;

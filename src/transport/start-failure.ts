@@ -22,7 +22,6 @@ const SURROUNDINGS: readonly RegExp[] = [
   /^npm (?:error|ERR!) (?:(?:code|errno|syscall|path|dest|network)\b.*|\d+\s*|A complete log .*)?$/gim,
 ];
 
-/** Lines of traces, of usage and of warnings. */
 const NEVER_A_REASON =
   /^(?:at |throw |goroutine \d|exit status|Traceback |During handling |The above exception |Require stack|- |npm (?:warn|notice)|Node\.js v|note: run with|For further information|(?:usage|options|flags|commands|examples?|arguments)\b|--?\w)|\bwarn(?:ing)?\b|deprecat/i;
 const SAYS_WHY =
@@ -33,7 +32,6 @@ const IS_VAGUE = /\b(?:failed|failure|exiting|aborted)\b/i;
 const NAMES_SETTING = /\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\s--[a-z][\w-]+/;
 /** A line whose reason is in the lines below. */
 const GOES_ON = /[:[{(]$|\b\d+ validation errors? for \S+$/;
-/** How many lines below. */
 const MAX_LINES = 12;
 
 /**

@@ -20,7 +20,6 @@ export type Tap = (tapped: TappedMessage) => void;
 
 let connections = 0;
 
-/** Tells a tap what passes one connection. */
 export class Meter {
   readonly #tap: Tap;
   readonly #connection = (connections += 1);

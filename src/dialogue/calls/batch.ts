@@ -96,7 +96,6 @@ class BatchPart implements Carrier {
     return this.#end(response as ResponseMessage);
   }
 
-  /** One cancelled request does not drop the reply of the whole batch. */
   drop(): void {
     void this.#end(undefined);
   }
@@ -108,7 +107,6 @@ class BatchPart implements Carrier {
   }
 }
 
-/** Replaces a response that cannot be encoded as JSON, so that the others of the batch can be sent. */
 function encodable(response: ResponseMessage): ResponseMessage {
   try {
     encode(response);

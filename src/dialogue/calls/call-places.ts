@@ -7,11 +7,9 @@ import { FairLimit } from "../../core/fair-limit.ts";
 /** A call, or a batch of them, as far as it takes places. */
 export interface CountedCall {
   readonly principal: string | undefined;
-  /** How many requests it counts as. */
   readonly size: number;
   /** The length of a long request, which it holds. */
   readonly length: number;
-  /** A subscription. */
   readonly isBackground: boolean;
   countedAs: "nothing" | "running" | "abandoned" | "subscription";
 }
@@ -25,7 +23,6 @@ export interface PlaceLimits {
 /** A call was not begun; the client may try again. */
 export class CallRefused extends Error {
   readonly retryAfterSeconds: number;
-  /** Whether the server shuts down. */
   readonly isClosed: boolean;
 
   constructor(message: string, retryAfterSeconds: number, isClosed = false) {
@@ -83,7 +80,6 @@ export class CallPlaces {
     call.countedAs = "abandoned";
   }
 
-  /** Frees the places of a call that has ended. */
   release(call: CountedCall): void {
     const { principal, size, length, countedAs } = call;
     if (countedAs === "nothing") return;
@@ -93,7 +89,6 @@ export class CallPlaces {
     if (length > 0) this.#lengths.release(principal, length);
   }
 
-  /** Throws a CallRefused after `close`. */
   check(): void {
     if (this.#isClosed) throw shuttingDown();
   }
@@ -107,7 +102,6 @@ export function shuttingDown(): CallRefused {
   return new CallRefused("The server is shutting down", 5, true);
 }
 
-/** For what stays open long, such as sessions. */
 export function tooManyOpen(what: string, refusal: "full" | "share"): CallRefused {
   return new CallRefused(`Too many ${what}${whose(refusal)} are open; try again later`, 10);
 }

@@ -23,13 +23,11 @@ import type { Envelope } from "../../protocol/params.ts";
 import type { Carrier, CarrierListener } from "../../transport/carrier.ts";
 import type { CallPlaces, CountedCall } from "./call-places.ts";
 import { cancellationError, unsendableResponse } from "./errors.ts";
-import { IncreasingProgress } from "./progress.ts";
 
 /** Answers the calls of clients of one style: session or stateless. */
 export interface Front {
   answer(call: ServerCall): Promise<{ readonly [key: string]: unknown }>;
   errorBody(error: unknown, message: CallMessage): ErrorBody;
-  /** Sends a notification that belongs to the call. */
   notify(call: ServerCall, notification: Notification): void;
 }
 
@@ -42,14 +40,12 @@ export const ALREADY_ANSWERED = "The call has been answered; it can no longer se
 /** How long aborted calls get to answer before the connection is closed. */
 const SETTLE_MS = 250;
 
-/** How many of a client's notifications wait or run at once. */
 const MAX_NOTIFICATIONS = 1_000;
 
 /** A call in flight. Aborting it stops the work; cancelling also suppresses the response. */
 export class ServerCall extends CancelToken implements CountedCall, CarrierListener {
   message: CallMessage;
   readonly front: Front;
-  /** What the transport knows about the sender. */
   readonly identity: CallerIdentity | undefined;
   /** The `_meta` of a stateless request, if it was read before. */
   envelope: Envelope | undefined;
@@ -60,7 +56,6 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   readonly size: number;
   readonly length: number;
   readonly table: CallTable;
-  /** Position in the order of arrival. */
   readonly sequence: number;
   readonly key: string;
   countedAs: CountedCall["countedAs"];
@@ -113,7 +108,6 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     this.#progress = undefined;
   }
 
-  /** Sends a notification to the client, until the call is answered. */
   notify(notification: Notification): void {
     if (!this.isDone && !this.isCancelled) this.front.notify(this, notification);
   }
@@ -138,7 +132,6 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   }
 }
 
-/** In place of the method of a message that cannot begin a call. */
 const REFUSED = "";
 
 const NO_MESSAGE: CallMessage = { jsonrpc: "2.0", method: REFUSED };
@@ -169,7 +162,6 @@ export class CallTable {
   readonly #places: CallPlaces | undefined;
   readonly #unanswered: string | undefined;
   #count = 0;
-  /** Vendors' notifications that wait or run. */
   #notifications = 0;
   /** Cancelled calls that had a slot and whose handler still runs. */
   #abandoned = 0;
@@ -238,7 +230,6 @@ export class CallTable {
     void this.#run(call);
   }
 
-  /** Runs the call and sends the response, unless it was cancelled. */
   async #run(call: ServerCall): Promise<void> {
     const { message, front, carrier } = call;
     // A ping needs no slot: it asks whether the server is alive, not whether it is idle.
@@ -281,7 +272,6 @@ export class CallTable {
     this.#end(call);
   }
 
-  /** Called when the handler has returned and the response is sent. */
   #end(call: ServerCall): void {
     call.isDone = true;
     if (call.hasSlot) {
@@ -400,4 +390,24 @@ class Refusal implements Front {
 function subscriptionEnded(requestId: Id): Message {
   const params = { requestId, reason: "The subscription has ended", _meta: { [META.subscriptionId]: requestId } };
   return { jsonrpc: "2.0", method: "notifications/cancelled", params };
+}
+
+/**
+ * Adds the client's token to progress notifications. Drops them if the client sent no token, or if the value does not
+ * increase. The latter happens if the call is run again with the client's input.
+ */
+export class IncreasingProgress {
+  readonly #token: unknown;
+  #last = -Infinity;
+
+  constructor(token: unknown) {
+    this.#token = token;
+  }
+
+  next({ method, params }: Notification): Notification | undefined {
+    const progress = params?.["progress"];
+    if (this.#token === undefined || typeof progress !== "number" || !(progress > this.#last)) return undefined;
+    this.#last = progress;
+    return { method, params: { ...params, progressToken: this.#token } };
+  }
 }

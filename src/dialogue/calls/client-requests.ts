@@ -18,7 +18,6 @@ const TIMEOUTS: Timeouts = { idleMs: 600_000, totalMs: 3_600_000 };
 
 const NEVER_SENT = new Error("The request was never sent");
 
-/** The client to ask, and how to reach it. */
 export interface ClientRequestTarget {
   readonly caller: Caller;
   readonly revision: Revision;
@@ -67,7 +66,6 @@ export class ClientRequests {
     }
   }
 
-  /** Returns false if no request waits for this response. */
   settle(message: ResponseMessage): boolean {
     const call = this.#pending.find(message);
     call?.settle(message);

@@ -11,7 +11,6 @@ const MAX_ROUNDS = 10;
 /** Pause before repeating a request whose `input_required` result had no input requests, times the round's number. */
 const EMPTY_ROUND_PAUSE_MS = 100;
 
-/** Runs a request and provides the input that it requires. */
 export async function callWithInput(handler: Handler, request: Request, context: Context): Promise<Result> {
   const first = await handler(request, context);
   if (first.resultType !== "input_required") return first;
@@ -51,7 +50,6 @@ export async function answerInputRequired(
   return result;
 }
 
-/** The answers, and the first failure that no answer can express. */
 async function collect(
   inputRequests: readonly (readonly [string, Request])[],
   context: Context,

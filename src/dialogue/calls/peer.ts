@@ -36,11 +36,9 @@ export interface OutgoingCall extends Pick<PendingCall, "id" | "method" | "conte
 export interface Abandonment {
   /** Receives what the server sends for the call after the call was abandoned. */
   readonly context: Context;
-  /** Receives an answer that comes after the call was abandoned. */
   readonly onLateAnswer: (answer: Params) => void;
 }
 
-/** How long the answer to an abandoned call is awaited. */
 const ABANDONED_MS = 60_000;
 
 /** Receives what the server sends on its own initiative; implemented by the backs. */
@@ -48,7 +46,6 @@ export interface PeerListener {
   /** `about`: the request on whose stream it came, if the transport knows. */
   onRequest(message: RequestMessage, about: Id | undefined): void;
   onNotification(message: NotificationMessage, about: Id | undefined): void;
-  /** The server no longer knows the session. */
   onSessionLost?(): void;
   /** The server may have restarted. `mayHaveMissed`: notifications outside any call may have been missed. */
   onReopened?(mayHaveMissed: boolean): void;
@@ -59,7 +56,6 @@ export class Peer {
   listener: PeerListener;
   readonly #transport: Transport;
   readonly #closeTimeoutMs: number | undefined;
-  /** Abandoned calls whose answer is still awaited. */
   readonly #abandoned = new Map<unknown, { readonly call: OutgoingCall } & Abandonment>();
 
   /** `closeTimeoutMs`: for a transport that may never close. The others limit the time themselves. */
@@ -220,7 +216,6 @@ export class Peer {
   }
 }
 
-/** Controls the signals of a `QuietCancel`. */
 type QuietControl = { readonly [Signal in keyof QuietCancel]: AbortController };
 
 /** This is a class with getters, because the signal is created when it is first read, and stdio never reads it. */

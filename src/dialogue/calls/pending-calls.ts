@@ -21,7 +21,6 @@ export interface Timeouts {
 export const DEFAULT_TIMEOUTS: Timeouts = { idleMs: 60_000, totalMs: 3_600_000 };
 const NO_TIMEOUTS: Timeouts = { idleMs: 0, totalMs: 0 };
 
-/** The pending calls of one connection. */
 export class PendingCalls {
   /** Begins error messages, such as "The server". */
   readonly peerName: string;
@@ -33,7 +32,6 @@ export class PendingCalls {
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
-  /** How many calls have a deadline. */
   #timed = 0;
 
   constructor(peerName: string, timeouts?: Partial<Timeouts>) {
@@ -84,7 +82,6 @@ export class PendingCalls {
     return this.#calls.values();
   }
 
-  /** Called by a call that is over. */
   remove(call: PendingCall): void {
     this.#calls.delete(call.id);
     if (call.finalDeadline === Infinity && call.idleMs === 0) return;
@@ -93,7 +90,6 @@ export class PendingCalls {
     if (this.#timed === 0) unref(this.#timer);
   }
 
-  /** Called by a call whose deadline has moved. */
   schedule({ deadline }: PendingCall, now: number): void {
     if (deadline < this.#armedFor) this.#arm(deadline, now);
   }
@@ -140,7 +136,6 @@ export class PendingCalls {
   }
 }
 
-/** A request of ours that is not answered yet. */
 export class PendingCall {
   readonly id: number;
   readonly method: string;
@@ -153,7 +148,6 @@ export class PendingCall {
   isOver: boolean;
   /** Called if the call is cancelled or takes too long, with the reason: tells the other side that we gave up. */
   onStop: ((reason: unknown) => void) | undefined;
-  /** Called when the call is over. */
   forget: (() => void) | undefined;
   readonly #calls: PendingCalls;
   #resolve!: (result: Result) => void;
@@ -203,7 +197,6 @@ export class PendingCall {
     if (this.#end()) this.#reject(error);
   }
 
-  /** Fails the call and calls `onStop`. */
   stop(error: unknown, reason: unknown = error): void {
     if (!this.#end()) return;
     this.#reject(error);
@@ -225,7 +218,6 @@ export class PendingCall {
     else this.touch();
   }
 
-  /** Returns false if the call is over already. */
   #end(): boolean {
     if (this.isOver) return false;
     this.isOver = true;

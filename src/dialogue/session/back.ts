@@ -57,7 +57,6 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   readonly #subscriptions: ServerSubscriptions;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TasksBack;
-  /** The server's requests that are being answered, by id. */
   readonly #asked = new Map<string, AbortController>();
   /** How many they are. A server may use one id for many requests. */
   #openRequests = 0;
@@ -66,7 +65,6 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   readonly #urlElicitations = new ExpiringMap<unknown, Caller>({ maxEntries: MAX_URL_ELICITATIONS });
   terms: SessionTerms;
   #level: LogLevel | undefined;
-  /** Pending while the level is being set. */
   #settingLevel: Promise<void> | undefined;
 
   private constructor(peer: Peer, options: HandshakeOptions, terms: SessionTerms, timeoutMs: number) {
@@ -119,7 +117,6 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     void this.#restore(mayHaveMissed);
   }
 
-  /** Restores the state of the lost session in the new one. */
   async #resume(): Promise<void> {
     this.#peer.notify("notifications/initialized");
     this.#tasks.forgetTools();
@@ -145,7 +142,6 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     return isTask ? this.#tasks.answer(request, context) : this.plain(request, context);
   }
 
-  /** Sends a request that has nothing to do with tasks. */
   async plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     const renewal = this.#renewal;
@@ -418,7 +414,6 @@ const ENVELOPE: ReadonlySet<string> = new Set([
   "progressToken",
 ]);
 
-/** Removes the params that only stateless requests have. */
 function withoutEnvelope(params: Params): Params {
   const { _meta } = params;
   const isPlain = params["inputResponses"] === undefined && params["requestState"] === undefined;
@@ -431,7 +426,6 @@ function withoutEnvelope(params: Params): Params {
 
 const PLAIN: TaskRequestOptions = {};
 
-/** Params that depend on the id of the request. */
 function withProgress(params: Params, wantsProgress: boolean, how: TaskRequestOptions): (id: number) => Params {
   return (id) => {
     how.onSent?.(id);

@@ -25,7 +25,7 @@ import { TaskTable } from "../../tasks/store.ts";
 import { checkTaskScopes, hasIdentity, initialTaskState, taskRequest } from "../../tasks/watch.ts";
 import type { Carrier } from "../../transport/carrier.ts";
 import { callWithInput } from "../calls/input-required.ts";
-import { IncreasingProgress } from "../calls/progress.ts";
+import { IncreasingProgress } from "../calls/call-table.ts";
 
 const PAGE_SIZE = 100;
 /** How long the result of a call that was answered without a task is kept. */
@@ -34,13 +34,10 @@ const MAX_TASKS = 1_000;
 const MAX_LOCAL_TASKS = 100;
 const OPTIONAL: ToolExecution = { taskSupport: "optional" };
 
-/** The functions of the session that ClientTasks uses. */
 export interface ClientTasksHost {
   readonly handler: Handler;
   readonly revision: Revision;
-  /** The context for work outside any call. */
   defaultContext(): Context;
-  /** Sends a notification to the client outside any call. */
   deliver(notification: Notification): void;
 }
 
@@ -254,7 +251,6 @@ function withRelatedTask(fields: Params | undefined, taskId: string): Params {
 }
 
 interface ListedTask extends PageItem {
-  /** The state in the shape of the newest revision. */
   readonly state: Json;
 }
 

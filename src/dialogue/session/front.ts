@@ -80,9 +80,7 @@ export class SessionFront implements Front, ClientTasksHost {
     this.#rootsListeners.add(changed);
     return () => void this.#rootsListeners.delete(changed);
   };
-  /** Carries messages that belong to no call to the client. */
   readonly #lines: LineCarrier;
-  /** Sends a notification to the client outside any call. */
   readonly deliver = (notification: Notification): void => this.#deliver(notification, this.#lines);
   readonly #notifyClient = (notification: Notification): void => {
     checkNotification(notification);
@@ -94,7 +92,6 @@ export class SessionFront implements Front, ClientTasksHost {
   revision: Revision = NEWEST_SESSION;
   /** The client as its handshake described it, without identity. */
   #client: Caller = newCaller("session", {});
-  /** One object for all requests of the session. */
   #session: Session = this.#newSession();
   /** The client, with the identity of the handshake. */
   #caller: Caller = this.#client;
@@ -223,13 +220,11 @@ export class SessionFront implements Front, ClientTasksHost {
     return this.handler(request, { ...this.#context(call, this.#lines), isNotification: true });
   }
 
-  /** Sends a notification of a call to the client. */
   notify(call: ServerCall, notification: Notification): void {
     const event = notification.method === "notifications/progress" ? call.progressEvent(notification) : notification;
     if (event !== undefined) this.#deliver(event, "id" in call.message ? call.carrier : this.#lines);
   }
 
-  /** Takes the answer to a request of ours. Returns false if there was no such request. */
   settle(message: ResponseMessage): boolean {
     return this.#clientRequests?.settle(message) ?? false;
   }
@@ -302,7 +297,6 @@ export class SessionFront implements Front, ClientTasksHost {
     this.#subscriptions.start({ context: this.defaultContext(), deliver: this.deliver }, this.#serverCapabilities);
   }
 
-  /** The context for work outside any call. */
   defaultContext(): Context {
     return {
       revision: this.revision.name,
@@ -374,7 +368,6 @@ export class SessionFront implements Front, ClientTasksHost {
   }
 }
 
-/** Whether the request of a client with tasks concerns tasks. */
 function isTaskRequest({ method, params }: Request): boolean {
   if (method === "tools/call") return params["task"] !== undefined;
   return method === "tools/list" || method.startsWith("tasks/");

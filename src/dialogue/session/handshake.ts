@@ -12,7 +12,6 @@ import type { Peer } from "../calls/peer.ts";
 import { ignoreRejection, abortable, backoffMs, pause } from "../../core/async.ts";
 import { SessionLost } from "../../transport/transport.ts";
 
-/** What a session needs to know about the client. */
 export interface SessionOptions {
   readonly info: Json;
   /** Client capabilities, in the shape of the newest revision. */
@@ -31,7 +30,6 @@ export interface HandshakeOptions extends SessionOptions {
   readonly accepts: readonly Revision[];
 }
 
-/** The outcome of a handshake. */
 export interface SessionTerms {
   readonly revision: Revision;
   /** The server's capabilities, in the shape of the newest revision. */
@@ -44,15 +42,12 @@ export interface SessionTerms {
   readonly discovered: Result;
 }
 
-/** A session with a server, for what runs in it. */
 export interface SessionHost {
   /** The context for requests outside any call. */
   readonly defaultContext: Context;
-  /** What the last handshake has agreed on. */
   readonly terms: SessionTerms;
 }
 
-/** Sends `initialize` and checks the answer. */
 export async function initialize(
   peer: Peer,
   options: HandshakeOptions,
@@ -111,11 +106,9 @@ function clientCapabilities({ offers, capabilities, defaultContext: { caller } }
  */
 export class SessionRenewal {
   readonly #begin: () => Promise<void>;
-  /** Aborted when the connection is closed. */
   readonly #closed: AbortSignal;
   /** The number of renewals. It shows whether a session that was lost has already been replaced. */
   count = 0;
-  /** Whether work must wait for `renewed`. */
   isLost = false;
   #running: Promise<void> | undefined;
 
@@ -142,7 +135,6 @@ export class SessionRenewal {
     await this.renewed(count, owner);
   }
 
-  /** Called when the transport reports that the session is lost. */
   lost(): void {
     this.isLost = true;
     void ignoreRejection(this.#persist(this.count));

@@ -34,20 +34,16 @@ const MAX_INPUT_REQUESTS = 100;
 const CANCEL_REFUSALS: ReadonlySet<number> = new Set([INVALID_PARAMS, METHOD_NOT_FOUND]);
 const NO_TIMEOUT = { idleMs: 0, totalMs: 0 };
 
-/** How to send a request to the server. */
 export interface TaskRequestOptions {
   /** Extra params that only the server's revision has. */
   readonly extraParams?: Json;
-  /** Called with the JSON-RPC id. */
   readonly onSent?: (id: number) => void;
   readonly abandonment?: Abandonment;
 }
 
 /** The side of a session that faces the server, as tasks use it. */
 export interface ServerTasksHost extends SessionHost {
-  /** The server, in the form of the newest revision. */
   readonly handler: Handler;
-  /** Sends a request that has nothing to do with tasks. */
   plain(request: Request, context: Context): Promise<Result>;
   /** Returns the answer in the server's revision; errors are in the newest. */
   send(request: Request, context: Context, options?: TaskRequestOptions): Promise<Result>;
@@ -62,15 +58,12 @@ export class ServerTask extends TaskWatch {
   readonly #host: ServerTasksHost;
   /** The context of requests about the task: what the server asks while it answers them is asked by the task. */
   readonly #context: Context;
-  /** Aborts the pending `tasks/result`. */
   readonly #stop = new AbortController();
   readonly #inputs = new PendingInputs(() => this.#inputsChanged());
   readonly #ended: () => void;
-  /** The last fields from the server. */
   #fields: Json;
   /** The pending `tasks/result`, on whose stream the server may send input requests. */
   #waiting: Promise<void> | undefined;
-  /** Resolved by the next input request. */
   #input: Deferred<void> = deferred();
   #fetching: Promise<Json> | undefined;
   /** The fields `status` and `result`, or `status` and `error`. */
@@ -94,7 +87,6 @@ export class ServerTask extends TaskWatch {
     this.#context = { ...context, ask: (request, options) => this.ask(request, options) };
   }
 
-  /** Takes a status from the server. */
   async take(raw: Json): Promise<void> {
     if (!this.isFinished) this.update(await this.#detailed(liftTask(this.#host, raw)));
   }
@@ -135,7 +127,6 @@ export class ServerTask extends TaskWatch {
     }
   }
 
-  /** Stops everything that runs on behalf of the task. */
   override close(): void {
     super.close();
     if (this.#stop.signal.aborted) return;
@@ -156,7 +147,6 @@ export class ServerTask extends TaskWatch {
     return this.#detailed(liftTask(this.#host, raw));
   }
 
-  /** Adds the fields that belong to the status. */
   async #detailed(fields: Json): Promise<Json> {
     // The last status to arrive is the newest, but a finished task does not change any more.
     if (!isTaskFinished(this.#fields["status"])) this.#fields = fields;
@@ -223,13 +213,11 @@ export class ServerTask extends TaskWatch {
   }
 }
 
-/** The fields of a task in the shape of the newest revision. */
 export function liftTask(host: ServerTasksHost, raw: Json): Json {
   const { resultType: _complete, ...fields } = host.terms.revision.lift.result("tasks/get", raw);
   return fields;
 }
 
-/** Whether the server has declared that it can cancel tasks. */
 export function canCancel({ terms }: ServerTasksHost): boolean {
   const { tasks } = terms.rawCapabilities;
   return isObject(tasks) && Boolean(tasks["cancel"]);

@@ -72,7 +72,6 @@ export class TasksBack {
     return typeof id === "string" ? this.#tasks?.named(id) : undefined;
   }
 
-  /** Called when the server's tools may have changed. */
   forgetTools(): void {
     this.#tools.forget();
   }

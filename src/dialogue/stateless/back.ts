@@ -16,13 +16,13 @@ import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
+import { Meter, type Tap } from "../../transport/tap.ts";
 import type { PendingCall, PendingCalls } from "../calls/pending-calls.ts";
 
 export interface StatelessBackOptions {
   readonly revision: Revision;
   /** The client info for callers that have none. */
   readonly info: Json;
-  /** The context for notifications outside any call. */
   readonly defaultContext: Context;
 }
 
@@ -94,7 +94,6 @@ export abstract class StatelessBack {
 export interface UnaryTransport {
   /** Resolves with the response. Never throws. Sets `call.onStop` to what ends the request. */
   unary(message: RequestMessage, call: PendingCall, receiver: NotificationReceiver): Promise<ResponseMessage>;
-  /** Resolves when the server has taken the message. */
   notify(message: NotificationMessage, closed: Cancellation): Promise<void>;
 }
 
@@ -102,6 +101,28 @@ export interface UnaryTransport {
 export interface NotificationReceiver {
   /** Returns the response if the notification is the last of its call. */
   receive(message: NotificationMessage, call: PendingCall): ResponseMessage | undefined;
+}
+
+/** A transport that tells the tap every message that it sends, and every one that it gets. */
+export function tapUnary(transport: UnaryTransport, tap: Tap): UnaryTransport {
+  const meter = new Meter(tap);
+  return {
+    async unary(message, call, receiver) {
+      meter.pass("client", message);
+      const response = await transport.unary(message, call, {
+        receive(notification, forCall) {
+          meter.pass("server", notification);
+          return receiver.receive(notification, forCall);
+        },
+      });
+      meter.pass("server", response);
+      return response;
+    },
+    notify(message, closed) {
+      meter.pass("client", message);
+      return transport.notify(message, closed);
+    },
+  };
 }
 
 /** Over HTTP. */
@@ -168,7 +189,6 @@ function envelopeRejected(method: string, error: McpError): ConnectionError {
   });
 }
 
-/** Whether a result that is not complete may have this type. */
 function isAllowedType(resultType: unknown, method: string, { caller }: Context): boolean {
   if (resultType === "input_required") return INPUT_METHODS.has(method);
   return resultType === "task" && method === "tools/call" && hasTasks(caller.capabilities);

@@ -27,7 +27,6 @@ const MAX_KEPT_NOTIFICATIONS = 100;
 export class ParkedCall {
   readonly id: string = crypto.randomUUID();
   readonly principal: string;
-  /** The scopes of the client when the call began. */
   readonly #scopes: readonly string[];
   readonly #answered = new Map<number, AnsweredRound>();
   round = 0;
@@ -45,7 +44,6 @@ export class ParkedCall {
   #notify: ((notification: Notification) => void) | undefined;
   #kept: Notification[] = [];
   #gathering: NodeJS.Timeout | undefined;
-  /** How many input requests came without a key. */
   #unnamed = 0;
 
   constructor(
@@ -70,7 +68,6 @@ export class ParkedCall {
     return this.#outcome !== undefined;
   }
 
-  /** Whether a retry waits for what comes next. */
   get isAwaited(): boolean {
     return this.#answered.get(this.round)?.isSettled === false;
   }
@@ -94,7 +91,6 @@ export class ParkedCall {
     return this.#inputs.ask(request, { ...options, key });
   }
 
-  /** Answers a retry with the state of a round. */
   retry(round: number, { params }: Request, call: ServerCall): Promise<Result> {
     const requiredScopes = this.#scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
     if (requiredScopes.length > 0) {
@@ -150,7 +146,6 @@ export class ParkedCall {
     return next;
   }
 
-  /** Called with the outcome of the handler, which has settled. */
   end(outcome: Promise<Result>): void {
     this.#outcome = outcome;
     this.#rejectInputs(new Error(ALREADY_ANSWERED));

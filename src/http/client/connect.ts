@@ -8,7 +8,6 @@ import type { Handler } from "../../core/handler.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
 import { PendingCalls } from "../../dialogue/calls/pending-calls.ts";
-import { tapUnary } from "../../dialogue/stateless/tap-unary.ts";
 import {
   discover,
   revisionRefused,
@@ -19,7 +18,7 @@ import {
   type ServerConnectionOptions,
   slowStart,
 } from "../../dialogue/connect.ts";
-import { type StatelessBackOptions, UnaryBack } from "../../dialogue/stateless/back.ts";
+import { type StatelessBackOptions, tapUnary, UnaryBack } from "../../dialogue/stateless/back.ts";
 import type { Transport } from "../../transport/transport.ts";
 import { HttpConnection, type HttpTarget } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
