@@ -109,9 +109,9 @@ export class Catalogue {
       if (current === list) break;
       list = current;
     }
-    const found = list.definitions.get(name);
-    if (found === undefined && list.failure !== undefined) throw list.failure;
-    return found;
+    const definition = list.definitions.get(name);
+    if (definition === undefined && list.failure !== undefined) throw list.failure;
+    return definition;
   }
 
   /** All definitions that the caller sees, by name. Throws if the list cannot be read. */

@@ -74,7 +74,7 @@ export interface Chain {
 
 /** Starts a chain. Middleware gets the name of its function; if that is taken, it gets a number, such as `log-2`. */
 export function chain(...middleware: readonly Middleware[]): Chain {
-  for (const one of middleware) checkMiddleware(one, "chain()");
+  for (const layer of middleware) checkMiddleware(layer, "chain()");
   return {
     use: (...more) => chain(...middleware, ...more),
     to: (targets, options = {}) => {
@@ -165,9 +165,9 @@ function upstreamsFrom(targets: Readonly<Record<string, ChainTarget>>): Map<stri
   return new Map(
     entries.map(([name, target]) => {
       if (name.trim() === "") throw new TypeError("to(): the name of an upstream must not be empty");
-      const found = upstreamFrom(target, `to(): the upstream ${JSON.stringify(name)}`);
-      found.called?.(name);
-      return [name, found];
+      const upstream = upstreamFrom(target, `to(): the upstream ${JSON.stringify(name)}`);
+      upstream.called?.(name);
+      return [name, upstream];
     }),
   );
 }

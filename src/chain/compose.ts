@@ -33,7 +33,7 @@ export function compose(
   if (!isList) {
     throw new TypeError(`compose() takes an array of middleware and a handler, not ${kindOf(middleware)}`);
   }
-  for (const one of middleware) checkMiddleware(one, "compose()");
+  for (const layer of middleware) checkMiddleware(layer, "compose()");
   if (typeof handler !== "function") {
     throw new TypeError(`compose(): the second argument must be a handler, not ${kindOf(handler)}`);
   }
@@ -41,7 +41,7 @@ export function compose(
   const composed = ((request, context) => run(request, context)) as ComposedHandler;
   if (evaluatesCode(handler)) composed[EVALUATES_CODE] = true;
   composed.close = async (budgetMs) => {
-    const outcomes = await Promise.allSettled(middleware.map(async (one) => one.close?.()));
+    const outcomes = await Promise.allSettled(middleware.map(async (layer) => layer.close?.()));
     outcomes.push(...(await Promise.allSettled([(async () => handler.close?.(budgetMs))()])));
     const errors = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
     if (errors.length > 1) throw new AggregateError(errors, `Closing failed: ${errors.map(errorMessage).join("; ")}`);

@@ -84,13 +84,13 @@ export function define<const Of extends Fields, Arguments extends readonly unkno
 ): DefinedMiddleware<Arguments> {
   const { name, options: fields, alternative, usesUpstream: usesIt } = definition;
   const whole = new OptionPlace(name);
-  const create = (given: unknown = {}, where: Place = {}): Middleware => {
-    const isAlone = alternative !== undefined && typeof given === "number";
-    if (!isAlone && !isObject(given)) {
+  const create = (input: unknown = {}, where: Place = {}): Middleware => {
+    const isAlone = alternative !== undefined && typeof input === "number";
+    if (!isAlone && !isObject(input)) {
       const what = alternative === undefined ? "" : `${alternative.what}, or `;
       throw whole.error(`must be ${what}an object with ${quoted(Object.keys(fields))}`);
     }
-    const options = checkFields(isAlone ? { [alternative.option]: given } : given, fields, whole);
+    const options = checkFields(isAlone ? { [alternative.option]: input } : input, fields, whole);
     const error: DefinitionPlace["error"] = (option, problem) => whole.at(option).error(problem);
     const place = { ...where, folder: where.folder ?? "", error };
     const created = createMiddleware(definition, options, place);
@@ -140,6 +140,6 @@ export function isDefined(value: unknown): value is DefinedMiddleware {
 export function optionsSchema({ summary, options, alternative }: Definition): OptionSchema {
   const object = objectSchema(options);
   if (alternative === undefined) return { description: summary, ...object };
-  const alone = { ...options[alternative.option]?.schema, description: alternative.description };
-  return { description: summary, anyOf: [alone, object] };
+  const shortForm = { ...options[alternative.option]?.schema, description: alternative.description };
+  return { description: summary, anyOf: [shortForm, object] };
 }

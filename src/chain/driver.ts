@@ -116,7 +116,8 @@ export class Driver {
       const named = isEmpty && context.observer === undefined ? undefined : namedIn(request);
       if (named === undefined) return inner(request, context);
       const item = this.items.follow(segment, named.kind, named.name, context);
-      if (item instanceof Promise) return item.then((found) => this.#enter(segment, found, request, context, inner));
+      if (item instanceof Promise)
+        return item.then((entered) => this.#enter(segment, entered, request, context, inner));
       return this.#enter(segment, item, request, context, inner);
     };
   }
@@ -182,8 +183,14 @@ export class Driver {
     return inner(request, context).then(async (result) => {
       const items: unknown = result[list.field];
       if (!Array.isArray(items)) return result;
-      const shown = await this.#transformed(segment, list, items, context, request.params["cursor"] === undefined);
-      const listed = hasViews ? await this.#withViews(shown, context) : shown;
+      const transformed = await this.#transformed(
+        segment,
+        list,
+        items,
+        context,
+        request.params["cursor"] === undefined,
+      );
+      const listed = hasViews ? await this.#withViews(transformed, context) : transformed;
       const page = listed === items ? result : { ...result, [list.field]: listed };
       return dependsOnCaller ? asPrivate(page) : page;
     });
@@ -202,8 +209,8 @@ export class Driver {
       if (!isObject(tool)) return tool;
       const { upstream } = Item.listed("tools", "", tool);
       return mapViewUris(tool, (uri) => {
-        const shown = upstream === undefined ? uri : (items?.shownUri?.(upstream, uri, context.caller) ?? uri);
-        return changers.reduce((changed, change) => change(changed), shown);
+        const outerUri = upstream === undefined ? uri : (items?.shownUri?.(upstream, uri, context.caller) ?? uri);
+        return changers.reduce((changed, change) => change(changed), outerUri);
       });
     });
   }
@@ -220,7 +227,7 @@ export class Driver {
     const isKept = !dependsOnCaller && !isLive;
     const known = isKept ? catalogue.transformedPage(kind, items, isFirstPage) : undefined;
     if (known !== undefined) return known;
-    const shown = items.map((definition): unknown => {
+    const definitions = items.map((definition): unknown => {
       const name = isObject(definition) ? definition[key] : undefined;
       if (!isObject(definition) || typeof name !== "string") return definition;
       const before = isKept ? catalogue.transformed[kind].get(definition) : undefined;
@@ -233,7 +240,7 @@ export class Driver {
       for (const [index, { transform }] of transforms.entries()) {
         for (const definition of transform.added?.[kind] ?? []) {
           const item = new Item({ kind, name: definition[key] as string, definition, isKnown: true });
-          shown.push(whenKnown(this.#outside(transforms, index + 1, item, context), definitionOf));
+          definitions.push(whenKnown(this.#outside(transforms, index + 1, item, context), definitionOf));
         }
       }
     }
@@ -243,7 +250,7 @@ export class Driver {
       if (isKept) catalogue.keepPage(kind, items, isFirstPage, page);
       return page;
     };
-    return isLive ? Promise.all(shown).then(finish) : finish(shown);
+    return isLive ? Promise.all(definitions).then(finish) : finish(definitions);
   }
 
   /** The item outside of all transforms from `first` on; undefined if one hides it. */

@@ -126,9 +126,9 @@ export class ItemFollower implements ItemSource {
     const { kind, context } = lookup;
     const inner = next === undefined ? this.#atBase(name, lookup) : this.inward(next, next.start, name, lookup);
     if (reader === undefined && !remembers) return inner;
-    return whenKnown(inner, (found) => {
+    return whenKnown(inner, (innerItem) => {
       // Middleware of users may show what is hidden inside of it.
-      const item = isOpaque && found.hiddenBy !== undefined ? new Item({ kind, name }) : found;
+      const item = isOpaque && innerItem.hiddenBy !== undefined ? new Item({ kind, name }) : innerItem;
       if (item.hiddenBy !== undefined || kind === "tasks") return item;
       const known = catalogue.get(kind, name, context.caller);
       if (reader === undefined) return known === undefined ? item : item.withDefinition(known);
@@ -157,15 +157,15 @@ export class ItemFollower implements ItemSource {
     if (isNeeded && item.failure !== undefined && !isHidden) return item.hide(transform, name, item.failure);
     // What is hidden further inside is in no list here. If it is hidden here too, the outermost refusal counts.
     const listed = isHidden ? item.withoutDefinition() : item;
-    const check = (shown: Item | undefined): Item => {
-      if (shown?.name !== name) return listed.hide(transform, name);
-      if (!isHidden) return shown;
+    const check = (outerItem: Item | undefined): Item => {
+      if (outerItem?.name !== name) return listed.hide(transform, name);
+      if (!isHidden) return outerItem;
       return item.name === name ? item : item.change({ name }).setOrigin(transform, item);
     };
     const fail = (error: unknown): Item => listed.hide(transform, name, error as Error);
     try {
-      const shown = this.ask(at, listed, context);
-      return shown instanceof Promise ? shown.then(check, fail) : check(shown);
+      const outerItem = this.ask(at, listed, context);
+      return outerItem instanceof Promise ? outerItem.then(check, fail) : check(outerItem);
     } catch (error) {
       return fail(error);
     }
@@ -174,14 +174,14 @@ export class ItemFollower implements ItemSource {
   /** What the transform of an entry makes of an item. Its own errors get the name of the middleware. */
   ask(at: number, item: Item, context: Context): Asked {
     const transform = this.#parts.layers[at]?.transform as Transform;
-    const origin = (shown: Item | undefined): Item | undefined =>
-      shown === item ? item : shown?.setOrigin(transform, item);
+    const origin = (outerItem: Item | undefined): Item | undefined =>
+      outerItem === item ? item : outerItem?.setOrigin(transform, item);
     const fail = (error: unknown): never => {
       throw errorIn(this.#parts.names[at] ?? "", error);
     };
     try {
-      const shown = transform.item(item, this.viewAt(at, context));
-      return shown instanceof Promise ? shown.then(origin, fail) : origin(shown);
+      const outerItem = transform.item(item, this.viewAt(at, context));
+      return outerItem instanceof Promise ? outerItem.then(origin, fail) : origin(outerItem);
     } catch (error) {
       return fail(error);
     }

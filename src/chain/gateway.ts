@@ -97,7 +97,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const close = async (budgetMs: number): Promise<void> => {
     const failures: unknown[] = [];
     const settled = Promise.allSettled([...stack.close(budgetMs), onClose?.()]).then((outcomes) => {
-      for (const one of outcomes) if (one.status === "rejected") failures.push(one.reason);
+      for (const outcome of outcomes) if (outcome.status === "rejected") failures.push(outcome.reason);
     });
     await within(budgetMs, settled);
     if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, CLOSE_FAILED);
@@ -127,7 +127,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         if (other === undefined || other === stack) {
           throw new TypeError("update() takes another gateway, made by chain(...).to(...)");
         }
-        return stack.update(other.give());
+        return stack.update(other.handOver());
       },
     },
     items: { value: stack.items },
@@ -135,7 +135,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     metrics: {
       value: (): string | undefined => {
         const { entries, upstreams: current } = stack.version;
-        const measured = entries.find(({ middleware: one }) => one.metrics !== undefined)?.middleware;
+        const measured = entries.find(({ middleware }) => middleware.metrics !== undefined)?.middleware;
         return measured?.metrics?.(statusOf(current, closing !== undefined));
       },
     },
@@ -148,13 +148,13 @@ export function createGateway(parts: GatewayParts): Gateway {
 }
 
 /** Throws a TypeError if the value is not middleware. */
-export function checkMiddleware(given: unknown, where: string): void {
-  if (typeof given !== "function") {
-    throw new TypeError(`${where} takes middleware, (request, context, next) => result, not ${kindOf(given)}`);
+export function checkMiddleware(middleware: unknown, where: string): void {
+  if (typeof middleware !== "function") {
+    throw new TypeError(`${where} takes middleware, (request, context, next) => result, not ${kindOf(middleware)}`);
   }
-  const { close } = given as Partial<Middleware>;
+  const { close } = middleware as Partial<Middleware>;
   if (close !== undefined && typeof close !== "function") {
-    throw new TypeError(`${where}: \`close\` of the middleware ${given.name} must be a function`);
+    throw new TypeError(`${where}: \`close\` of the middleware ${middleware.name} must be a function`);
   }
 }
 
@@ -162,9 +162,9 @@ export function checkMiddleware(given: unknown, where: string): void {
 export function namedEntries(all: readonly Middleware[]): ChainEntry[] {
   const taken = new Set<string>();
   return all.map((middleware) => {
-    const own = middleware.name === "" ? "middleware" : middleware.name;
-    let name = own;
-    for (let count = 2; taken.has(name); count += 1) name = `${own}-${count}`;
+    const baseName = middleware.name === "" ? "middleware" : middleware.name;
+    let name = baseName;
+    for (let count = 2; taken.has(name); count += 1) name = `${baseName}-${count}`;
     taken.add(name);
     return { name, middleware };
   });
@@ -203,11 +203,13 @@ class GatewayStack {
 
   #listen(request: Request, context: Context): Promise<Result> {
     const grant = { granted: undefined };
-    const open = async (own: Context, move: () => void): Promise<Result> => {
+    const open = async (listenContext: Context, move: () => void): Promise<Result> => {
       if (this.#isClosed) return { resultType: "complete" };
       const version = this.#version;
       version.onReplaced.add(move);
-      const listening = this.#isChanging ? listenToChanges(version, request, own) : version.run(request, own);
+      const listening = this.#isChanging
+        ? listenToChanges(version, request, listenContext)
+        : version.run(request, listenContext);
       return listening.finally(() => version.onReplaced.delete(move));
     };
     return keepSubscribed(context, grant, { open });
@@ -237,7 +239,7 @@ class GatewayStack {
   }
 
   /** Gives its version to another stack. */
-  give(): StackVersion {
+  handOver(): StackVersion {
     if (this.#isClosed) throw closed();
     this.#isClosed = true;
     this.#versions.clear();
@@ -324,7 +326,7 @@ class StackVersion {
     this.handler = handler;
     this.select = select;
     this.#driver = new Driver(entries, handler);
-    for (const one of this.#parts()) users.set(one, (users.get(one) ?? 0) + 1);
+    for (const part of this.#parts()) users.set(part, (users.get(part) ?? 0) + 1);
   }
 
   async run(request: Request, context: Context): Promise<Result> {
@@ -371,10 +373,10 @@ class StackVersion {
 
   /** Closes what no other version uses, also of other gateways. */
   release(budgetMs?: number): Promise<void>[] {
-    return this.#parts().map(async (one) => {
-      const left = (users.get(one) ?? 1) - 1;
-      users.set(one, left);
-      if (left === 0) await attempt(async () => one.close?.(budgetMs));
+    return this.#parts().map(async (part) => {
+      const left = (users.get(part) ?? 1) - 1;
+      users.set(part, left);
+      if (left === 0) await attempt(async () => part.close?.(budgetMs));
     });
   }
 
@@ -421,8 +423,8 @@ async function checkHeadersAgain(
   first: Item | Promise<Item>,
 ): Promise<Context> {
   const { items } = driver;
-  const find = async (found: Item | Promise<Item>): Promise<Item> => {
-    const item = await found;
+  const find = async (lookup: Item | Promise<Item>): Promise<Item> => {
+    const item = await lookup;
     context.signal.throwIfAborted();
     return item;
   };
@@ -455,7 +457,7 @@ function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boo
       if (isStatus(status)) return [[name, status]];
       // The upstream is a gateway. Its upstreams get its name as a prefix, unless it has only one.
       const inner = Object.entries(status);
-      return inner.map(([own, one]) => [inner.length === 1 ? name : `${name}.${own}`, one]);
+      return inner.map(([innerName, status]) => [inner.length === 1 ? name : `${name}.${innerName}`, status]);
     }),
   );
 }

@@ -81,14 +81,15 @@ export class Item implements CalledItem {
   change(changes: { readonly name?: string; readonly definition?: ItemDefinition | undefined }): Item {
     const { name = this.name, definition = this.definition } = changes;
     const isListed = definition !== undefined && name !== this.name && this.kind !== "tasks";
-    const shown = isListed ? { ...definition, [LISTS[this.kind].key]: name } : definition;
+    const listedDefinition = isListed ? { ...definition, [LISTS[this.kind].key]: name } : definition;
     const { upstream } = this;
     // Without other names, its name so far is also the one at the upstream.
     const isOwn = this.ownNames.length === 0 && name !== this.name;
     const ownNames = isOwn ? [this.name] : this.ownNames;
     const otherNames = isOwn ? [this.name, ...this.otherNames] : this.otherNames;
-    if (shown !== undefined && shown !== this.definition) origins.set(shown, { upstream, ownNames, otherNames });
-    return changed(this, { name, definition: shown, ownNames, otherNames });
+    if (listedDefinition !== undefined && listedDefinition !== this.definition)
+      origins.set(listedDefinition, { upstream, ownNames, otherNames });
+    return changed(this, { name, definition: listedDefinition, ownNames, otherNames });
   }
 
   /** Says which transform has made it of another item. */
@@ -146,7 +147,7 @@ function originOf(definition: ItemDefinition, name: string): Partial<ItemFields>
   const { _meta: meta } = definition;
   const { [OWN_NAMES]: listed, [UPSTREAM]: upstream } = isObject(meta) ? meta : {};
   const ownNames: readonly string[] = Array.isArray(listed)
-    ? listed.filter((one) => typeof one === "string")
+    ? listed.filter((name) => typeof name === "string")
     : NO_NAMES;
   if (typeof upstream !== "string") return { ownNames, otherNames: ownNames };
   return { ownNames, upstream, otherNames: [...ownNames, `${upstream}_${ownNames[0] ?? name}`] };

@@ -46,7 +46,11 @@ export interface Transform {
 
 /** The kinds of items that capabilities announce. */
 export function kindsOf(capabilities: readonly ListCapability[]): ReadonlySet<ItemKind> {
-  return new Set(capabilities.flatMap((one): ItemKind[] => (one === "resources" ? ["resources", "templates"] : [one])));
+  return new Set(
+    capabilities.flatMap((capability): ItemKind[] =>
+      capability === "resources" ? ["resources", "templates"] : [capability],
+    ),
+  );
 }
 
 /** What a declared middleware is to the driver. Middleware without this may do anything to lists and names. */

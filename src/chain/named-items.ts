@@ -93,7 +93,7 @@ const NOT_FOUND = {
 
 /** Whether an error is one of these. */
 export function isNotFoundKind(kind: string | undefined): boolean {
-  return Object.values(NOT_FOUND).some(([, one]) => one === kind);
+  return Object.values(NOT_FOUND).some(([, known]) => known === kind);
 }
 
 /** The same for the item that a request names. */

@@ -328,7 +328,7 @@ export class GatewayReaders {
   add<State>(reader: CallReader<State>): () => void {
     const added = observe(reader);
     this.#set([...this.#readers, added]);
-    return () => this.#set(this.#readers.filter((one) => one !== added));
+    return () => this.#set(this.#readers.filter((reader) => reader !== added));
   }
 
   #set(readers: readonly Middleware[]): void {

@@ -110,17 +110,17 @@ type CreateMiddleware = (methods: ReadonlySet<string>, run: never) => Middleware
 function creatorFor(methods: ReadonlySet<string>): CreateMiddleware {
   if (methods.size === 0) throw new TypeError("on() takes at least one method");
   const matching = [...CREATORS].filter(([names]) => [...methods].some((method) => names.has(method)));
-  const [found] = matching;
+  const [entry] = matching;
   const known = [...REQUEST_NAMES, ...CLIENT_METHOD_NAMES, ...NOTIFICATION_NAMES];
   const wrong = [...methods].find((method) => !known.includes(method));
   if (wrong === "notifications/cancelled") {
     throw new TypeError("on(): a cancellation is not passed as a notification; use `context.signal`");
   }
-  if (found === undefined || wrong !== undefined) throw new TypeError(`on(): ${noSuchMethod(wrong, known)}`);
+  if (entry === undefined || wrong !== undefined) throw new TypeError(`on(): ${noSuchMethod(wrong, known)}`);
   if (matching.length > 1) {
     throw new TypeError("on(): requests, requests to the client and notifications each need a function of their own");
   }
-  return found[1];
+  return entry[1];
 }
 
 function onRequests(methods: ReadonlySet<string>, run: Middleware): Middleware {
@@ -141,8 +141,8 @@ function onClientRequests(methods: ReadonlySet<string>, run: AnswerClientRequest
     const ask = async (question: Request, options?: AskOptions): Promise<Result> => {
       if (!methods.has(question.method)) return context.ask(question, options);
       const failures: unknown[] = [];
-      const askClient = (passed: Request, own: Context): Promise<Result> =>
-        own.ask(passed, options).catch((error: unknown) => {
+      const askClient = (passed: Request, context: Context): Promise<Result> =>
+        context.ask(passed, options).catch((error: unknown) => {
           failures.push(error);
           throw error;
         });
@@ -166,7 +166,9 @@ function onClientRequests(methods: ReadonlySet<string>, run: AnswerClientRequest
 /** Whether the result asks for the client's input with one of the methods. */
 function asksClient({ resultType, inputRequests }: Result, methods: ReadonlySet<string>): boolean {
   if (resultType !== "input_required" || !isObject(inputRequests)) return false;
-  return Object.values(inputRequests).some((one) => isObject(one) && methods.has(String(one["method"])));
+  return Object.values(inputRequests).some(
+    (inputRequest) => isObject(inputRequest) && methods.has(String(inputRequest["method"])),
+  );
 }
 
 type HandleNotification = (

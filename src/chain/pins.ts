@@ -100,10 +100,10 @@ export class Pins {
 
   async #refresh(): Promise<void> {
     const { stat } = await import("node:fs/promises");
-    const found = await stat(this.file).catch(() => undefined);
-    const now = found === undefined ? "" : `${found.ino} ${found.mtimeMs} ${found.size}`;
+    const stats = await stat(this.file).catch(() => undefined);
+    const now = stats === undefined ? "" : `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
     if (now === this.#seen) return;
-    this.#servers = found === undefined ? new Map<string, ServerPins>() : parse(await this.#read(found), this.file);
+    this.#servers = stats === undefined ? new Map<string, ServerPins>() : parse(await this.#read(stats), this.file);
     this.#seen = now;
   }
 
@@ -152,15 +152,15 @@ export class Pins {
   }
 
   #of(server: string): ServerPins {
-    let found = this.#servers.get(server);
-    if (found === undefined) this.#servers.set(server, (found = emptyPins()));
-    return found;
+    let pins = this.#servers.get(server);
+    if (pins === undefined) this.#servers.set(server, (pins = emptyPins()));
+    return pins;
   }
 
-  async #read(found: Stats): Promise<string> {
+  async #read(stats: Stats): Promise<string> {
     const { ownerProblem, readBounded } = await import("../core/files.ts");
     const check = { bits: 0o022, remedy: "chmod go-w", mayBeRoot: true };
-    const problem = found.isFile() ? ownerProblem(this.file, found, check) : `${this.file} is not a file`;
+    const problem = stats.isFile() ? ownerProblem(this.file, stats, check) : `${this.file} is not a file`;
     if (problem !== undefined) throw unusable(problem);
     const bytes = await readBounded(this.file, MAX_FILE_BYTES).catch((error: unknown) => {
       throw unusable(errorMessage(error));
@@ -207,12 +207,14 @@ function parse(text: string, file: string): Map<string, ServerPins> {
   }
   if (!isObject(content) || content["version"] !== FORMAT_VERSION || !isObject(content["servers"])) throw fail();
   return new Map(
-    Object.entries(content["servers"]).map(([name, given]) => {
-      if (!isObject(given) || !Array.isArray(given["known"])) throw fail();
+    Object.entries(content["servers"]).map(([name, stored]) => {
+      if (!isObject(stored) || !Array.isArray(stored["known"])) throw fail();
       const server = emptyPins();
-      server.known = (given["known"] as unknown[]).filter((one): one is PinKind => PIN_KINDS.includes(one as PinKind));
+      server.known = (stored["known"] as unknown[]).filter((kind): kind is PinKind =>
+        PIN_KINDS.includes(kind as PinKind),
+      );
       for (const kind of PIN_KINDS) {
-        const all = given[kind] ?? {};
+        const all = stored[kind] ?? {};
         if (!isObject(all)) throw fail();
         for (const [item, pin] of Object.entries(all)) {
           if (!isObject(pin) || !isPinned(pin["approved"]) || !isPinned(pin["held"])) throw fail();

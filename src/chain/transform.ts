@@ -104,16 +104,16 @@ const OPTIONS: OptionNames<TransformOptions> = optionNames("item metadata reques
 export function transform(options: TransformOptions): Middleware {
   checkOptions("transform()", options, OPTIONS);
   const { item, metadata, request: run } = options;
-  for (const [name, given] of Object.entries({ item, metadata, request: run })) {
-    if (given === undefined || given === null || typeof given === "function") continue;
-    throw new TypeError(`transform(): \`${name}\` must be a function or null, not ${kindOf(given)}`);
+  for (const [name, hook] of Object.entries({ item, metadata, request: run })) {
+    if (hook === undefined || hook === null || typeof hook === "function") continue;
+    throw new TypeError(`transform(): \`${name}\` must be a function or null, not ${kindOf(hook)}`);
   }
   const owner = "transform(): `metadata`";
   const warn = warner(owner);
   const change = async (request: Request, context: Context, next: Handler): Promise<Result> => {
-    const found = await readMetadata(request, context, next);
-    const changed = await metadata?.(found.metadata, context, next);
-    return answer(request, checkMetadata(changed, owner, warn), found.result);
+    const inner = await readMetadata(request, context, next);
+    const changed = await metadata?.(inner.metadata, context, next);
+    return answer(request, checkMetadata(changed, owner, warn), inner.result);
   };
   const ofItems = item ? layered("transform", { transform: itemTransform(item), readsLists: true }) : undefined;
   if (ofItems !== undefined && !metadata && !run) return ofItems;
@@ -150,14 +150,14 @@ function itemTransform(change: ChangeItem): Transform {
     item: (item, { caller }) => {
       const { name, definition, upstream, ownName, facts } = item;
       const kind = item.kind as ListKind;
-      const given: TransformedItem = { kind, name, definition, upstream, ownName, facts };
+      const transformed: TransformedItem = { kind, name, definition, upstream, ownName, facts };
       // One that seems to have no second parameter gets none, since its answers are kept for all callers.
       const changed: unknown = dependsOnCaller
-        ? change(given, { caller })
-        : (change as (item: TransformedItem) => unknown)(given);
+        ? change(transformed, { caller })
+        : (change as (item: TransformedItem) => unknown)(transformed);
       if (changed === undefined || changed === null) return undefined;
-      if (changed === given) return item;
-      return item.change(checkItem(changed, given));
+      if (changed === transformed) return item;
+      return item.change(checkItem(changed, transformed));
     },
   };
 }
@@ -236,16 +236,16 @@ async function readMetadata(request: Request, context: Context, next: Handler): 
 }
 
 /** Answers `server/discover` or a list. The result may depend on the caller and the moment, so it may not be cached. */
-function answer({ method, params }: Request, metadata: Metadata, found: Result | undefined): Result {
+function answer({ method, params }: Request, metadata: Metadata, discovered: Result | undefined): Result {
   const cache = { ttlMs: 0, cacheScope: "private" };
   const list = LISTS_BY_METHOD.get(method);
   if (list === undefined) {
-    const { instructions: _, _meta, capabilities, ...rest } = found ?? {};
+    const { instructions: _, _meta, capabilities, ...rest } = discovered ?? {};
     const { info = _meta?.[META.serverInfo] ?? UNKNOWN, instructions } = metadata;
     return {
       resultType: "complete",
       ...rest,
-      capabilities: withLists(capabilities, metadata, found !== undefined),
+      capabilities: withLists(capabilities, metadata, discovered !== undefined),
       ...defined({ instructions }),
       ...cache,
       _meta: { ..._meta, [META.serverInfo]: info },
@@ -253,14 +253,14 @@ function answer({ method, params }: Request, metadata: Metadata, found: Result |
   }
   const { field, key } = list;
   const items: readonly unknown[] | undefined = metadata[field];
-  if (items === undefined && found === undefined) throw methodNotFound(method);
+  if (items === undefined && discovered === undefined) throw methodNotFound(method);
   const keyed = (items ?? []).map((item, order) => ({ item, order, key: String((item as Result)[key]) }));
-  const shown = page(method, keyed, params["cursor"], PAGE_ITEMS);
+  const onePage = page(method, keyed, params["cursor"], PAGE_ITEMS);
   return {
     resultType: "complete",
-    ...found,
-    [field]: shown.items.map(({ item }) => item),
-    ...defined({ nextCursor: shown.nextCursor }),
+    ...discovered,
+    [field]: onePage.items.map(({ item }) => item),
+    ...defined({ nextCursor: onePage.nextCursor }),
     ...cache,
   };
 }
@@ -297,17 +297,17 @@ function warner(owner: string): Warn {
 }
 
 /** Throws if it is not metadata. Items that clients would refuse are left out, with a warning, and the others stay. */
-function checkMetadata(given: unknown, owner: string, warn: Warn): Metadata {
-  if (!isObject(given))
-    throw new TypeError(`${owner} must return metadata, such as { tools: [] }, not ${kindOf(given)}`);
+function checkMetadata(metadata: unknown, owner: string, warn: Warn): Metadata {
+  if (!isObject(metadata))
+    throw new TypeError(`${owner} must return metadata, such as { tools: [] }, not ${kindOf(metadata)}`);
   const lists = Object.values(LISTS).flatMap((list) => {
     const { field } = list;
-    const items = given[field];
+    const items = metadata[field];
     if (items === undefined || items === null) return [];
     if (!Array.isArray(items)) throw new TypeError(`${owner}: \`${field}\` must be an array, not ${kindOf(items)}`);
     return [[field, checkItems(items, list, warn)]];
   });
-  const { info, instructions } = given as { readonly [Field in keyof Metadata]: Metadata[Field] | null };
+  const { info, instructions } = metadata as { readonly [Field in keyof Metadata]: Metadata[Field] | null };
   return {
     ...defined({ info: info ?? undefined, instructions: instructions ?? undefined }),
     ...(Object.fromEntries(lists) as Metadata),

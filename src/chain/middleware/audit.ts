@@ -60,7 +60,7 @@ export const audit: DefinedMiddleware<[options: AuditOptions]> = define({
 });
 
 function createAudit(options: ValuesOf<typeof OPTIONS>, { folder, error }: DefinitionPlace): Middleware {
-  const { file, write, arguments: given, start } = options;
+  const { file, write, arguments: recordsArguments, start } = options;
   const methods = options.methods && new Set(options.methods);
   const refuses = options.onFailure !== "warn";
   if ((file === undefined) === (write === undefined)) throw error("file", "is required: the path of the file");
@@ -68,7 +68,7 @@ function createAudit(options: ValuesOf<typeof OPTIONS>, { folder, error }: Defin
   const lines = new Lines(sink, refuses);
   const reader: CallReader<object | undefined> = {
     begin: (call) => {
-      const entry = entryOf(call, given);
+      const entry = entryOf(call, recordsArguments);
       const begin = async (): Promise<void> => {
         await lines.ready();
         call.state = entry;

@@ -142,10 +142,10 @@ class CachedCall {
 
   find(): Result | undefined {
     const { cache } = this.#all;
-    const own = this.#ownKey === undefined ? undefined : cache.get(this.#ownKey);
-    const found = own ?? cache.get(this.#publicKey);
-    if (found === undefined || !CACHEABLE.has(this.#request.method)) return found?.result;
-    return { ...found.result, ttlMs: Math.floor(found.leftMs) };
+    const ofCaller = this.#ownKey === undefined ? undefined : cache.get(this.#ownKey);
+    const cached = ofCaller ?? cache.get(this.#publicKey);
+    if (cached === undefined || !CACHEABLE.has(this.#request.method)) return cached?.result;
+    return { ...cached.result, ttlMs: Math.floor(cached.leftMs) };
   }
 
   async run(next: Handler): Promise<Result> {
@@ -155,8 +155,8 @@ class CachedCall {
     if (!this.#isSafe(this.#rule)) return next(this.#request, this.#context);
     for (let first = running.get(key); first !== undefined; first = running.get(key)) {
       const wasCancelled = await abortable(this.#context.signal, first);
-      const found = this.find();
-      if (found !== undefined) return found;
+      const cached = this.find();
+      if (cached !== undefined) return cached;
       // After a cancelled request, one of those that wait is the first one.
       if (!wasCancelled) return this.#call(next);
     }

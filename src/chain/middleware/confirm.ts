@@ -45,11 +45,16 @@ export const confirm: DefinedMiddleware<[options?: ConfirmOptions]> = define({
   middleware: createConfirm,
 });
 
-function createConfirm({ include, only, arguments: shown, unasked }: ValuesOf<typeof OPTIONS>): ActingMiddleware {
+function createConfirm({
+  include,
+  only,
+  arguments: showsArguments,
+  unasked,
+}: ValuesOf<typeof OPTIONS>): ActingMiddleware {
   const concerns = include?.flatMap(matchersOf);
   const isAll = only === "all";
   const allowsUnasked = unasked === "allow";
-  const maxLength = typeof shown === "number" ? shown : shown ? ARGUMENTS_LENGTH : 0;
+  const maxLength = typeof showsArguments === "number" ? showsArguments : showsArguments ? ARGUMENTS_LENGTH : 0;
   const check = async (request: Request, context: Context, next: Handler): Promise<Result> => {
     const question = questionFor(request, maxLength);
     try {
@@ -78,9 +83,11 @@ function matchersOf(glob: string): ((name: string) => boolean)[] {
 }
 
 function questionFor({ params }: Request, maxLength: number): Request {
-  const { name, arguments: given } = params;
-  const isShown = maxLength > 0 && isObject(given) && Object.keys(given).length > 0;
-  const args = isShown ? ` with the arguments ${sanitize(withoutSecrets(JSON.stringify(given)), maxLength)}` : "";
+  const { name, arguments: callArguments } = params;
+  const isShown = maxLength > 0 && isObject(callArguments) && Object.keys(callArguments).length > 0;
+  const args = isShown
+    ? ` with the arguments ${sanitize(withoutSecrets(JSON.stringify(callArguments)), maxLength)}`
+    : "";
   return {
     method: "elicitation/create",
     params: {

@@ -53,12 +53,12 @@ export const log: DefinedMiddleware<[options?: LogOptions]> = define({
 function createLog({
   level,
   format: form,
-  arguments: given,
+  arguments: logsArguments,
   write = writeToStderr,
 }: ValuesOf<typeof OPTIONS>): Middleware {
   const lowest = SEVERITIES.indexOf(level);
   const format = form === "json" ? JSON.stringify : formatText;
-  const maxLength = typeof given === "number" ? given : given ? DEFAULT_LENGTH : 0;
+  const maxLength = typeof logsArguments === "number" ? logsArguments : logsArguments ? DEFAULT_LENGTH : 0;
   const writeLine = (call: ObservedCall, outcome: Outcome): unknown =>
     write(format(createEntry(call, outcome, maxLength)));
   const reader: CallReader = {
@@ -114,8 +114,8 @@ function outcomeOf(call: ObservedCall, maxLength: number): Outcome {
   const message = maxLength > 0 ? errorMessage(call.error) : ownMessage;
   if (message === undefined) return { level, outcome, error: summary };
   // Secrets are replaced before the message is cut, since the rest of one would not be recognized.
-  const shown = sanitize(withoutSecrets(message), maxLength > 0 ? maxLength : DEFAULT_LENGTH);
-  return { level, outcome, error: `${summary}: ${shown}` };
+  const errorText = sanitize(withoutSecrets(message), maxLength > 0 ? maxLength : DEFAULT_LENGTH);
+  return { level, outcome, error: `${summary}: ${errorText}` };
 }
 
 /** The kinds of errors that an operator should look at. Other answers refuse a request, which is a warning. */

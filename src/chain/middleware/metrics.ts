@@ -124,15 +124,15 @@ class Figures implements CallReader<Operation> {
     const { state: operation, request, upstream: server = "" } = call;
     const { nameLabel, series } = operation;
     const name = nameLabel === undefined ? "" : (request.params["name"] as string);
-    const found = series.get(name)?.get(server)?.get(error);
-    if (found !== undefined) return found;
+    const known = series.get(name)?.get(server)?.get(error);
+    if (known !== undefined) return known;
     // Callers choose names, so one has series only if it is listed, or was used with success.
     const isKnown = series.has(name) || error === "" || call.context.item?.definition !== undefined;
     const fits = typeof name === "string" && name.length <= MAX_NAME_LENGTH;
-    const shown = nameLabel === undefined || (fits && isKnown) ? name : OTHER;
+    const label = nameLabel === undefined || (fits && isKnown) ? name : OTHER;
     return (
-      this.#find(operation, shown, server, error) ??
-      this.#find(operation, shown === "" ? "" : OTHER, "", error === "" ? "" : OTHER, true)
+      this.#find(operation, label, server, error) ??
+      this.#find(operation, label === "" ? "" : OTHER, "", error === "" ? "" : OTHER, true)
     );
   }
 
@@ -144,8 +144,8 @@ class Figures implements CallReader<Operation> {
     error: string,
     isLastResort = false,
   ): Series | undefined {
-    const found = tree.get(name)?.get(server)?.get(error);
-    if (found !== undefined || (this.#series.length >= this.#maxSeries && !isLastResort)) return found;
+    const known = tree.get(name)?.get(server)?.get(error);
+    if (known !== undefined || (this.#series.length >= this.#maxSeries && !isLastResort)) return known;
     const labels = formatLabels({
       mcp_method_name: method,
       [nameLabel]: name,
@@ -164,7 +164,7 @@ class Figures implements CallReader<Operation> {
       ({ method, inFlight }) => `${IN_FLIGHT}${formatLabels({ mcp_method_name: method })} ${inFlight}`,
     );
     const restarts = Object.entries(upstreams).map(
-      ([server, one]) => `${RESTARTS}${formatLabels({ server })} ${one.restarts}`,
+      ([server, status]) => `${RESTARTS}${formatLabels({ server })} ${status.restarts}`,
     );
     return [
       `# HELP ${DURATION} How long requests took.`,

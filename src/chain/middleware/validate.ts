@@ -81,7 +81,7 @@ function createValidate({ arguments: checksArguments, results }: ValuesOf<typeof
     if (!checksArguments || !isObject(tool.inputSchema)) return run(undefined, tool, request, context, next);
     const issues = checks.issues(tool.inputSchema, args ?? {}, "input", name as string);
     return issues instanceof Promise
-      ? issues.then((found) => run(found, tool, request, context, next))
+      ? issues.then((problems) => run(problems, tool, request, context, next))
       : run(issues, tool, request, context, next);
   };
   const taskResult = async (tool: Tool, request: Request, context: Context, next: Handler): Promise<Result> => {

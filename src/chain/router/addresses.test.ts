@@ -44,7 +44,7 @@ describe("addresses of many upstreams", () => {
         const taken = new Map<string, string>();
         for (const [upstream, { listed, named }] of all.entries()) {
           for (const own of [...listed, ...named]) {
-            const shown = addresses.shown(upstream, own);
+            const shown = addresses.shownUri(upstream, own);
             const route = JSON.stringify({ upstream, name: own });
             expect(taken.get(shown) ?? route).toBe(route);
             taken.set(shown, route);
@@ -62,13 +62,13 @@ describe("addresses of many upstreams", () => {
     const { indexes, addresses } = viewOf(["a", "b"], "when-needed");
     indexes.resources.setList(0, ["file:///x", "file:///y"]);
     indexes.resources.setList(1, ["file:///y", "a.file:///z"]);
-    expect(["file:///x", "file:///y"].map((own) => addresses.shown(0, own))).toEqual(["file:///x", "a.file:///y"]);
-    expect(addresses.shown(1, "a.file:///z")).toBe("b.a.file:///z");
+    expect(["file:///x", "file:///y"].map((own) => addresses.shownUri(0, own))).toEqual(["file:///x", "a.file:///y"]);
+    expect(addresses.shownUri(1, "a.file:///z")).toBe("b.a.file:///z");
   });
 
   it("are remembered up to a limit", () => {
     const { addresses } = viewOf(["a", "b"], "when-needed");
-    for (let count = 0; count <= 1_000; count += 1) addresses.shown(1, `x:${count}`);
+    for (let count = 0; count <= 1_000; count += 1) addresses.shownUri(1, `x:${count}`);
     expect(addresses.routes("x:0").routes).toEqual([]);
     expect(addresses.routes("x:1").routes).toEqual([{ upstream: 1, name: "x:1" }]);
   });

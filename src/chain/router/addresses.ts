@@ -44,10 +44,10 @@ export class Addresses {
   }
 
   /** The URI that callers see for an upstream's own URI. If it is unlisted and has no label, it is remembered. */
-  shown(upstream: number, uri: string): string {
+  shownUri(upstream: number, uri: string): string {
     if (this.areUnchanged) return uri;
     if (this.#isAlways(upstream)) return this.#labelled(upstream, uri);
-    if (this.#resources.names.owners(uri).includes(upstream)) return this.#resources.names.shown(upstream, uri);
+    if (this.#resources.names.owners(uri).includes(upstream)) return this.#resources.names.shownName(upstream, uri);
     if (this.#needsLabel({ upstream, name: uri })) return this.#labelled(upstream, uri);
     this.remember(uri, { upstream, name: uri });
     return uri;
@@ -62,7 +62,7 @@ export class Addresses {
   #needsLabel({ upstream, name }: Route): boolean {
     const { names } = this.#resources;
     const owners = names.owners(name);
-    if (owners.length > 0) return !owners.includes(upstream) || names.shown(upstream, name) !== name;
+    if (owners.length > 0) return !owners.includes(upstream) || names.shownName(upstream, name) !== name;
     const route = this.#routes.get(name);
     if (route !== undefined) return route.upstream !== upstream;
     if (names.hasPrefixes(upstream) || this.#templates.names.hasPrefixes(upstream)) return true;
@@ -78,7 +78,7 @@ export class Addresses {
   candidates(uri: string): readonly string[] {
     const { names } = this.#resources;
     if (names.route(uri) !== undefined) return [];
-    return names.owners(uri).map((upstream) => names.shown(upstream, uri));
+    return names.owners(uri).map((upstream) => names.shownName(upstream, uri));
   }
 
   routes(uri: string): AddressRoutes {
@@ -108,10 +108,15 @@ export class Addresses {
     return typeof taskId === "string" ? { ...changed, taskId: this.#labelled(upstream, taskId) } : changed;
   }
 
-  /** `own` is shown as `requested`, the URI that the caller has used. */
-  rewriteUris<Fields extends Params | Result>(upstream: number, fields: Fields, own?: string, requested = ""): Fields {
+  /** `ownUri` is shown as `requested`, the URI that the caller has used. */
+  rewriteUris<Fields extends Params | Result>(
+    upstream: number,
+    fields: Fields,
+    ownUri?: string,
+    requested = "",
+  ): Fields {
     if (this.areUnchanged) return fields;
-    return mapResultUris(fields, (uri) => (uri === own ? requested : this.shown(upstream, uri)));
+    return mapResultUris(fields, (uri) => (uri === ownUri ? requested : this.shownUri(upstream, uri)));
   }
 
   #isAlways(upstream: number): boolean {

@@ -39,8 +39,8 @@ export interface ViewRoute {
 /** The route of the item that the driver has found, so that its name is looked up once. */
 function routeOf(item: unknown, requested: string, view: View): Route | undefined {
   if (!(item instanceof Item) || item.name !== requested) return undefined;
-  const found = item.route as ViewRoute | undefined;
-  return found?.view === view ? found.route : undefined;
+  const viewRoute = item.route as ViewRoute | undefined;
+  return viewRoute?.view === view ? viewRoute.route : undefined;
 }
 
 /** Sends a request to an upstream, and adds the upstream's name to failures. */
@@ -60,8 +60,8 @@ export function checkResult(result: unknown, { method }: Request): Result {
 
 /** Finds the upstream that has the name. Throws if there is none, or more than one. */
 export async function routeFor(kind: NamedKind, name: string, context: Context, view: View): Promise<Route> {
-  const found = await view.find(kind, name, context);
-  if (found !== undefined) return found;
+  const route = await view.find(kind, name, context);
+  if (route !== undefined) return route;
   const owners = view.indexes[kind].names.owners(name);
   // An upstream may have items that it does not list. If it is the only one with this kind, it gets the request.
   const only = owners.length > 0 ? undefined : onlyRoute(kind, name, view);
@@ -82,9 +82,9 @@ function onlyRoute(kind: NamedKind, name: string, { upstreams, indexes }: View):
 
 function unknownName(kind: NamedKind, name: string, { indexes }: View): McpError {
   const { names, problems } = indexes[kind];
-  const shown = indexes[kind].shownFor(name);
-  const owned = names.owners(name).map((upstream) => names.shown(upstream, name));
-  const candidates = owned.length === 0 && shown !== undefined ? [shown] : owned;
+  const shownOwner = indexes[kind].shownFor(name);
+  const owned = names.owners(name).map((upstream) => names.shownName(upstream, name));
+  const candidates = owned.length === 0 && shownOwner !== undefined ? [shownOwner] : owned;
   if (candidates.length > 1) return severalHave(kind, name, candidates);
   const [only] = candidates;
   if (only !== undefined) return otherName(kind, name, only);
@@ -110,6 +110,6 @@ const ITEMS = {
 } as const;
 
 /** The error for an upstream's own name of an item that is shown with another name. */
-export function otherName(kind: NamedKind, name: string, shown: string): McpError {
-  return notFound(kind, name, `; it is called ${shown} here`, { candidates: [shown] });
+export function otherName(kind: NamedKind, name: string, shownName: string): McpError {
+  return notFound(kind, name, `; it is called ${shownName} here`, { candidates: [shownName] });
 }

@@ -42,7 +42,10 @@ export function unavailable(upstream: string, error: unknown): Unavailable {
 
 /** The unavailable upstreams that a result lists, if the upstream itself is a router. */
 export function nestedUnavailable(upstream: string, result: Result | undefined): readonly Unavailable[] {
-  return unavailableIn(result).map((one) => ({ ...one, upstream: `${upstream}.${one.upstream}` }));
+  return unavailableIn(result).map((unavailable) => ({
+    ...unavailable,
+    upstream: `${upstream}.${unavailable.upstream}`,
+  }));
 }
 
 /** The error if every upstream has failed. */
@@ -77,8 +80,8 @@ export function isNotFound(error: unknown): boolean {
 }
 
 /** Replaces the upstream's own name of an item in the error's data with the name that the caller used. */
-export function withRequestedName(error: unknown, field: string, own: string, requested: string): unknown {
-  if (own === requested || !(error instanceof McpError)) return error;
-  if (!isObject(error.data) || error.data[field] !== own) return error;
+export function withRequestedName(error: unknown, field: string, ownName: string, requested: string): unknown {
+  if (ownName === requested || !(error instanceof McpError)) return error;
+  if (!isObject(error.data) || error.data[field] !== ownName) return error;
   return new McpError(error.code, error.message, { ...error.data, [field]: requested }, { cause: error });
 }

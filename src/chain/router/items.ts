@@ -13,8 +13,8 @@ export function findItem(kind: ItemKind, name: string, context: Context, view: V
   // Only a name in the lists leads to the same item until they change.
   const item = (route: Route, isListed?: boolean, validUntil = 0): Item | Promise<Item> => {
     const { name: upstream, handler } = view.at(route);
-    const found: ViewRoute = { view, route };
-    return itemAt(upstream, handler, kind, name, route.name, context, { route: found, isListed, validUntil });
+    const viewRoute: ViewRoute = { view, route };
+    return itemAt(upstream, handler, kind, name, route.name, context, { route: viewRoute, isListed, validUntil });
   };
   const unknown = (): Item => new Item({ kind, name });
   if (kind === "tasks") {
@@ -57,7 +57,9 @@ export function itemAt(
       labelled.push(`${upstream}.${inner.upstream}_${inner.ownName}`);
     }
     const isKnown = inner?.isKnown ?? true;
-    const behind = (inner?.upstreams ?? []).map((one) => (upstream === undefined ? one : `${upstream}.${one}`));
+    const behind = (inner?.upstreams ?? []).map((innerUpstream) =>
+      upstream === undefined ? innerUpstream : `${upstream}.${innerUpstream}`,
+    );
     const upstreams = upstream === undefined ? behind : [upstream, ...behind];
     const otherNames = [...ownNames, ...labelled];
     return new Item({ kind, name, upstream, upstreams, ownNames, otherNames, isKnown, ...more });

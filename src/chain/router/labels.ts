@@ -48,9 +48,9 @@ function uniqueLabels(
   };
   // First those that need no change: a label must not depend on upstreams with names that must be changed.
   for (const wanted of [prefixes, names]) {
-    for (const [index, given] of wanted.entries()) {
-      if (labels[index] === undefined && given !== undefined && clean(given) === given && isFree(given) && given !== "")
-        set(index, given);
+    for (const [index, wish] of wanted.entries()) {
+      if (labels[index] === undefined && wish !== undefined && clean(wish) === wish && isFree(wish) && wish !== "")
+        set(index, wish);
     }
   }
   for (const [index, name] of names.entries()) {

@@ -102,7 +102,7 @@ function createPage(
 }
 
 interface MeasuredItem {
-  readonly shown: string;
+  readonly shownName: string;
   readonly upstream: string;
   readonly item: ListItem;
   /** In characters of JSON. */
@@ -113,11 +113,11 @@ interface MeasuredItem {
 const knownItems = new WeakMap<ListItem, MeasuredItem>();
 
 /** The item as callers see it; the same value as long as its upstream lists the same. */
-function knownItem(item: ListItem, keyField: string, key: string, shown: string, upstream: string): MeasuredItem {
+function knownItem(item: ListItem, keyField: string, key: string, shownName: string, upstream: string): MeasuredItem {
   const known = knownItems.get(item);
-  if (known?.shown === shown && known.upstream === upstream) return known;
-  const added = shownItem(item, keyField, key, shown, upstream);
-  const made = { shown, upstream, item: added, length: jsonLength(added) };
+  if (known?.shownName === shownName && known.upstream === upstream) return known;
+  const added = shownItem(item, keyField, key, shownName, upstream);
+  const made = { shownName, upstream, item: added, length: jsonLength(added) };
   knownItems.set(item, made);
   return made;
 }
@@ -146,8 +146,8 @@ function itemsOfPage(
     for (let at = first; at < items.length && nextCursor === undefined; at += 1) {
       const [item, key] = [items[at], keys[at]];
       if (item === undefined || key === undefined) continue;
-      const shown = names.shown(upstream.index, key);
-      const added = knownItem(item, keyField, key, shown, upstream.name);
+      const shownName = names.shownName(upstream.index, key);
+      const added = knownItem(item, keyField, key, shownName, upstream.name);
       length += added.length;
       if (end !== undefined && (page.length >= PAGE_ITEMS || length > PAGE_LENGTH)) {
         nextCursor = encodeCursor(end);
@@ -173,8 +173,8 @@ function readCursor(method: string, cursor: unknown, { upstreams }: View): PageE
 /** The index of the next page's first item in the upstream's current list. */
 function indexAfter(keys: readonly string[], { key, count }: PageEnd): number {
   if (keys[count - 1] === key) return count;
-  const found = keys.indexOf(key);
-  return found === -1 ? Math.min(Math.max(count, 0), keys.length) : found + 1;
+  const position = keys.indexOf(key);
+  return position === -1 ? Math.min(Math.max(count, 0), keys.length) : position + 1;
 }
 
 /** Combines the fields of all lists other than the items. */
@@ -188,8 +188,11 @@ export function combine(
   ]);
   const all = lists.flatMap((list) => list.answer ?? []);
   const isWhole = failures.length === 0 && all.length > 0;
-  const rest = all.reduceRight<Result>((before, one) => ({ ...before, ...one.rest }), {});
-  const meta = all.reduceRight<NonNullable<Result["_meta"]>>((before, one) => ({ ...before, ...one.rest._meta }), {});
+  const rest = all.reduceRight<Result>((before, answer) => ({ ...before, ...answer.rest }), {});
+  const meta = all.reduceRight<NonNullable<Result["_meta"]>>(
+    (before, answer) => ({ ...before, ...answer.rest._meta }),
+    {},
+  );
   return {
     rest,
     hints: {
@@ -212,12 +215,12 @@ export async function readLists(
   context: Context,
 ): Promise<readonly UpstreamList[]> {
   const lists = await askAll(upstreams, context, (view) => view.readList(list, params, context));
-  return lists.map((one) => {
-    const problem = one.answer?.problem;
-    const { name } = one.upstream;
+  return lists.map((list) => {
+    const problem = list.answer?.problem;
+    const { name } = list.upstream;
     return problem === undefined
-      ? one
-      : { ...one, failure: { upstream: name, message: `The upstream ${name} ${problem}` } };
+      ? list
+      : { ...list, failure: { upstream: name, message: `The upstream ${name} ${problem}` } };
   });
 }
 
@@ -227,7 +230,7 @@ export async function readLists(
  */
 function throwIfAllFailed(method: string, outcomes: readonly Outcome<unknown>[]): void {
   const failures = outcomes.flatMap(({ failure, answer }) => (answer === undefined ? (failure ?? []) : []));
-  const isLate = outcomes.some((one) => one.isLate);
+  const isLate = outcomes.some((outcome) => outcome.isLate);
   if (outcomes.length > 0 && failures.length === outcomes.length && !isLate) throw allFailed(method, failures);
 }
 
@@ -272,7 +275,7 @@ export async function discover(
 }
 
 function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json {
-  const has = (name: string): boolean => offered.some((one) => isObject(one[name]));
+  const has = (name: string): boolean => offered.some((capabilities) => isObject(capabilities[name]));
   const lists = LIST_CAPABILITIES.filter((capability) => hasFailures || has(capability));
   return {
     ...(hasFailures || has("logging") ? { logging: {} } : undefined),
@@ -284,7 +287,7 @@ function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json 
 }
 
 function joinList(capability: ListCapability, offered: readonly Json[], hasFailures: boolean): Json {
-  const all = offered.map((one) => one[capability]).filter(isObject);
+  const all = offered.map((capabilities) => capabilities[capability]).filter(isObject);
   const canSubscribe = (hasFailures && capability === "resources") || all.some(({ subscribe }) => subscribe === true);
   const canChange = hasFailures || all.some(({ listChanged }) => listChanged === true);
   return { ...(canSubscribe ? { subscribe: true } : undefined), ...(canChange ? { listChanged: true } : undefined) };
@@ -292,9 +295,9 @@ function joinList(capability: ListCapability, offered: readonly Json[], hasFailu
 
 /** Joins capabilities that the specification does not define. Earlier upstreams have priority. */
 function joinVendor(field: "extensions" | "experimental", offered: readonly Json[]): Json | undefined {
-  const all = offered.map((one) => one[field]).filter(isObject);
+  const all = offered.map((capabilities) => capabilities[field]).filter(isObject);
   if (all.length === 0) return undefined;
-  return { [field]: all.reduceRight<Json>((later, one) => ({ ...later, ...one }), {}) };
+  return { [field]: all.reduceRight<Json>((later, value) => ({ ...later, ...value }), {}) };
 }
 
 function joinInstructions(outcomes: readonly Outcome<Result>[], { instructions }: RouterInfo): string {

@@ -37,7 +37,7 @@ const tableOf = (given: Lists, names?: NamesOption): NameTable => indexOf(given,
 
 /** The shown names of each upstream, in the order of its list. */
 function shownIn(index: NameIndex, given: Lists): string[][] {
-  return Object.values(given).map((list, at) => (list ?? []).map((own) => index.names.shown(at, own)));
+  return Object.values(given).map((list, at) => (list ?? []).map((own) => index.names.shownName(at, own)));
 }
 
 describe("labels of upstreams", () => {
@@ -79,7 +79,7 @@ describe("names of many upstreams", () => {
         const all = new Set<string>();
         for (const [upstream, own] of Object.values(given).entries()) {
           for (const tool of own) {
-            const shown = names.shown(upstream, tool);
+            const shown = names.shownName(upstream, tool);
             expect(names.route(shown)).toEqual({ upstream, name: tool });
             expect(all.has(shown)).toBe(false);
             all.add(shown);
@@ -102,18 +102,18 @@ describe("names of many upstreams", () => {
   it("stay unchanged if one upstream alone has them, unless all are prefixed", () => {
     const given = { notes: ["search", "add", "search"], mail: ["search", "send"] };
     const names = tableOf(given);
-    expect([names.shown(0, "search"), names.shown(0, "add")]).toEqual(["notes_search", "add"]);
-    expect([names.shown(1, "search"), names.shown(1, "send")]).toEqual(["mail_search", "send"]);
+    expect([names.shownName(0, "search"), names.shownName(0, "add")]).toEqual(["notes_search", "add"]);
+    expect([names.shownName(1, "search"), names.shownName(1, "send")]).toEqual(["mail_search", "send"]);
     expect(names.owners("search")).toEqual([0, 1]);
     expect([names.hasPrefixes(0), tableOf({ notes: ["x"], mail: ["y"] }).hasPrefixes(0)]).toEqual([true, false]);
-    expect(tableOf(given, "always").shown(1, "send")).toBe("mail_send");
+    expect(tableOf(given, "always").shownName(1, "send")).toBe("mail_send");
   });
 
   it("do not let an upstream take the name that another has or would have with its prefix", () => {
     const names = tableOf({ a: ["x"], b: ["x"], thief: ["a_x", "thief_a_x"] });
     expect(names.route("a_x")).toEqual({ upstream: 0, name: "x" });
-    expect(names.shown(2, "a_x")).toBe("thief_a_x");
-    expect(names.shown(2, "thief_a_x")).toBe("thief_thief_a_x");
+    expect(names.shownName(2, "a_x")).toBe("thief_a_x");
+    expect(names.shownName(2, "thief_a_x")).toBe("thief_thief_a_x");
     // `notes_search` would be the name of `search` of notes, so it is not a name of another upstream.
     expect(shownIn(indexOf({ notes: ["search"], evil: ["notes_search"] }), { n: [], e: ["notes_search"] })).toEqual([
       [],
@@ -139,10 +139,10 @@ describe("names of many upstreams", () => {
   it("that are invalid or long get a checksum, which differs from name to name", () => {
     const [long, longer] = ["x".repeat(100), "x".repeat(101)];
     const names = tableOf({ a: [long, longer], b: [long, longer, "my tool!", "my tool?", "ü", ""] });
-    const prefixed = [0, 1].flatMap((upstream) => [names.shown(upstream, long), names.shown(upstream, longer)]);
+    const prefixed = [0, 1].flatMap((upstream) => [names.shownName(upstream, long), names.shownName(upstream, longer)]);
     expect(new Set(prefixed).size).toBe(4);
     for (const one of prefixed) expect(one).toMatch(/^[ab]_x{38}-[a-z0-9]{7}$/);
-    const alone = ["my tool!", "my tool?", "ü", ""].map((own) => names.shown(1, own));
+    const alone = ["my tool!", "my tool?", "ü", ""].map((own) => names.shownName(1, own));
     expect(alone).toEqual(
       [/^my_tool_-/, /^my_tool_-/, /^_-/, /^unnamed-/].map((start) => expect.stringMatching(start) as string),
     );
@@ -210,10 +210,10 @@ describe("names that were shown before", () => {
     const given = { notes: ["search"], mail: ["search"] };
     const ada = indexOf(given, "when-needed", shownNames);
     const bob = indexOf({ notes: undefined, mail: ["search"] }, "when-needed", shownNames);
-    expect(bob.names.shown(1, "search")).toBe("search");
+    expect(bob.names.shownName(1, "search")).toBe("search");
     ada.setList(1, []);
     ada.setShown();
-    expect(bob.names.shown(1, "search")).toBe("mail_search");
+    expect(bob.names.shownName(1, "search")).toBe("mail_search");
   });
 
   it("hold in a view with some of the upstreams, for those that it does not have too", () => {
@@ -233,9 +233,9 @@ describe("names that were shown before", () => {
     part.setList(0, ["pay", "bank_pay", "search", "own"]);
     part.setList(1, ["b_c"]);
     part.setShown();
-    const shown = ["pay", "bank_pay", "search", "own"].map((own) => part.names.shown(0, own));
+    const shown = ["pay", "bank_pay", "search", "own"].map((own) => part.names.shownName(0, own));
     expect(shown).toEqual(["evil_pay", "evil_bank_pay", "evil_search", "own"]);
-    expect(part.names.shown(1, "b_c")).toMatch(/^a_b_c-/);
+    expect(part.names.shownName(1, "b_c")).toMatch(/^a_b_c-/);
     expect(shownNames.owner("tools", "pay")).toEqual({ upstream: "bank", name: "pay" });
     expect([part.find("search"), part.findAway("search"), part.findAway("pay")]).toEqual([
       undefined,
@@ -254,10 +254,10 @@ describe("names that were shown before", () => {
         expect(new Set(all).size).toBe(all.length);
         for (const [at, [upstream, own]] of Object.entries(second).entries()) {
           for (const tool of own) {
-            expect(index.find(index.names.shown(at, tool))).toEqual({ upstream: at, name: tool });
+            expect(index.find(index.names.shownName(at, tool))).toEqual({ upstream: at, name: tool });
             const then_ = Object.keys(first).indexOf(upstream);
             const was = before[then_]?.[first[upstream]?.indexOf(tool) ?? -1];
-            if (how === then && was !== undefined) expect(index.names.shown(at, tool)).toBe(was);
+            if (how === then && was !== undefined) expect(index.names.shownName(at, tool)).toBe(was);
           }
         }
       }),

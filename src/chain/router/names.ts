@@ -141,8 +141,8 @@ export class NameTable {
     // Names with a label have priority, and own names that are valid before those that had to be changed.
     labelled.forEach(label);
     const [kept, changed] = [
-      free.filter((one) => one.name === one.plain),
-      free.filter((one) => one.name !== one.plain),
+      free.filter((candidate) => candidate.name === candidate.plain),
+      free.filter((candidate) => candidate.name !== candidate.plain),
     ];
     for (const item of kept)
       if (this.#routes.has(item.plain)) label(item);
@@ -151,12 +151,12 @@ export class NameTable {
   }
 
   /** The upstream and own name of a shown name. */
-  route(shown: string): Route | undefined {
-    return this.#routes.get(shown);
+  route(shownName: string): Route | undefined {
+    return this.#routes.get(shownName);
   }
 
   /** The name that is shown for an upstream's own name. */
-  shown(upstream: number, name: string): string {
+  shownName(upstream: number, name: string): string {
     return this.#changed[upstream]?.get(name) ?? name;
   }
 
@@ -170,9 +170,9 @@ export class NameTable {
     return (this.#changed[upstream]?.size ?? 0) > 0;
   }
 
-  #set(shown: string, { upstream, name }: NamedRoute): void {
-    this.#routes.set(shown, { upstream, name });
-    if (shown !== name) this.#changed[upstream]?.set(name, shown);
+  #set(shownName: string, { upstream, name }: NamedRoute): void {
+    this.#routes.set(shownName, { upstream, name });
+    if (shownName !== name) this.#changed[upstream]?.set(name, shownName);
   }
 }
 
@@ -223,8 +223,8 @@ export class NameIndex {
     const labels = upstreams.map(({ label }) => label);
     this.#upstreams = upstreams;
     this.#named = naming && { ...naming, kind };
-    const own = new Set(upstreams.map(({ name }) => name));
-    this.#hidden = [...(naming?.labels ?? [])].filter(([name]) => !own.has(name));
+    const current = new Set(upstreams.map(({ name }) => name));
+    this.#hidden = [...(naming?.labels ?? [])].filter(([name]) => !current.has(name));
     const others = this.#hidden.map(([, label]) => label);
     this.#forms = naming === undefined ? uriForms(labels) : toolNameForms(labels, others);
     this.#lists = upstreams.map(() => undefined);
@@ -329,7 +329,7 @@ export class NameIndex {
   shownFor(text: string): string | undefined {
     const route = this.parseLabel(text);
     if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) return undefined;
-    return this.names.shown(route.upstream, route.name);
+    return this.names.shownName(route.upstream, route.name);
   }
 
   /** Splits a name into label and rest, whether or not the upstream has it. The longest label counts. */
@@ -366,15 +366,15 @@ export class NameIndex {
       return;
     const { kind, shownNames } = this.#named;
     for (const { index, name } of this.#upstreams) {
-      const pairs = this.listOf(index).map((ownName) => [ownName, this.names.shown(index, ownName)] as const);
+      const pairs = this.listOf(index).map((ownName) => [ownName, this.names.shownName(index, ownName)] as const);
       rememberShown(this.#named, kind, name, pairs);
     }
     this.#tableVersion = shownNames.version;
     this.#shownTable = this.#table;
   }
 
-  #isOthers(shown: string, upstream: number): boolean {
-    const owner = this.#named?.shownNames.owner(this.#named.kind, shown);
+  #isOthers(shownName: string, upstream: number): boolean {
+    const owner = this.#named?.shownNames.owner(this.#named.kind, shownName);
     if (owner === undefined || owner.upstream === this.#upstreams[upstream]?.name) return false;
     return this.#named?.labels.has(owner.upstream) === true;
   }
@@ -407,8 +407,9 @@ export class NameIndex {
         if (labelled !== undefined && labelled !== upstream && unknown.has(labelled)) return true;
         return (reserved.get(name) ?? upstream) !== upstream;
       },
-      isOthers: (shown, upstream) => this.#isOthers(shown, upstream),
-      shownBefore: (upstream, name) => named.shownNames.shown(named.kind, this.#upstreams[upstream]?.name ?? "", name),
+      isOthers: (shownName, upstream) => this.#isOthers(shownName, upstream),
+      shownBefore: (upstream, name) =>
+        named.shownNames.shownName(named.kind, this.#upstreams[upstream]?.name ?? "", name),
     });
   }
 }
@@ -423,10 +424,10 @@ export function rememberShown(
   pairs: Iterable<readonly [name: string, shown: string]>,
 ): void {
   const changes: string[] = [];
-  for (const [name, shown] of pairs) {
-    const isNew = shownNames.add(kind, upstream, name, shown);
+  for (const [name, shownName] of pairs) {
+    const isNew = shownNames.add(kind, upstream, name, shownName);
     if (isNew && !VALID_NAME.test(name) && !shownNames.isWarned(kind, upstream, name))
-      changes.push(`${JSON.stringify(name)} as ${shown}`);
+      changes.push(`${JSON.stringify(name)} as ${shownName}`);
   }
   if (changes.length === 0) return;
   const [noun, verb] = changes.length === 1 ? [kind.slice(0, -1), "has a name"] : [kind, "have names"];

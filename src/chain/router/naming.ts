@@ -70,13 +70,13 @@ export function createNaming(
 ): Naming {
   const warn: Naming["onWarning"] = (upstream, message) => process.emitWarning(`${upstream}: ${message}`);
   const { onWarning = warn, shownNames = new ShownNames() } = options;
-  const own = new Map(Object.entries(options.upstreams ?? {}));
+  const optionsByName = new Map(Object.entries(options.upstreams ?? {}));
   for (const name of names) {
-    const { names: when = options.names ?? "when-needed", prefix } = own.get(name) ?? {};
+    const { names: when = options.names ?? "when-needed", prefix } = optionsByName.get(name) ?? {};
     // If one of these changes, names that were shown before are made anew.
     shownNames.use(name, JSON.stringify([when, SEPARATOR, MAX_NAME_LENGTH, prefix]));
   }
-  const labels = createLabels(names, (name) => own.get(name)?.prefix);
+  const labels = createLabels(names, (name) => optionsByName.get(name)?.prefix);
   return { shownNames, onWarning, labels: new Map(names.map((name, index) => [name, labels[index] as Label])) };
 }
 

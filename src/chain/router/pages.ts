@@ -47,7 +47,7 @@ export async function readAllPages(
   const parts: ListPart[] = [];
   let [rest, lowestTtlMs, isPublic]: [Result, number, boolean] = [{}, Infinity, true];
   let problem: string | undefined;
-  for await (const { page, problem: found } of walkPages(field, fetch)) {
+  for await (const { page, problem: pageProblem } of walkPages(field, fetch)) {
     const { [field]: listed, nextCursor: _next, resultType: _kind, ttlMs, cacheScope, _meta, ...more } = page;
     if (!Array.isArray(listed)) {
       throw new ConnectionError("protocol", `The upstream answered ${method} without \`${field}\``, THE_UPSTREAM);
@@ -57,7 +57,7 @@ export async function readAllPages(
     lowestTtlMs = Math.min(lowestTtlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0);
     isPublic &&= cacheScope === "public";
     parts.push(listPart(listed, key));
-    if (found !== undefined) problem = `did not finish ${method}: ${found}`;
+    if (pageProblem !== undefined) problem = `did not finish ${method}: ${pageProblem}`;
   }
   const { items, keys } = joined(parts);
   return { items, keys, rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
@@ -118,19 +118,19 @@ export function shownItem(
   item: ListItem,
   keyField: string,
   key: string,
-  shown: string,
+  shownName: string,
   upstream: string | undefined,
 ): ListItem {
   const { [OWN_NAMES]: inner, [UPSTREAM]: _inner, ...meta } = isObject(item["_meta"]) ? item["_meta"] : {};
   const names: readonly unknown[] = Array.isArray(inner) ? inner : [];
-  const own = shown === key && names.length === 0 ? [] : [key, ...names];
+  const ownNames = shownName === key && names.length === 0 ? [] : [key, ...names];
   return {
     ...item,
-    [keyField]: shown,
+    [keyField]: shownName,
     _meta: {
       ...meta,
       ...(upstream === undefined ? undefined : { [UPSTREAM]: upstream }),
-      ...(own.length === 0 ? undefined : { [OWN_NAMES]: own }),
+      ...(ownNames.length === 0 ? undefined : { [OWN_NAMES]: ownNames }),
     },
   };
 }

@@ -74,16 +74,16 @@ export async function complete(request: Request, context: Context, view: View): 
   const route = isPrompt
     ? await routeFor("prompts", ref.name, context, view)
     : await templateRoute(ref.uri, context, view);
-  const own = isPrompt ? { ...ref, name: route.name } : { ...ref, uri: route.name };
-  return send(view.at(route), { method, params: { ...params, ref: own } }, context);
+  const ownRef = isPrompt ? { ...ref, name: route.name } : { ...ref, uri: route.name };
+  return send(view.at(route), { method, params: { ...params, ref: ownRef } }, context);
 }
 
 /** A completion usually names a template, but may also name a resource. */
 export async function templateRoute(uri: string, context: Context, view: View): Promise<Route> {
   const { templates } = view.indexes;
-  const found = await view.find("templates", uri, context);
-  if (found !== undefined) return found;
-  const candidates = templates.names.owners(uri).map((upstream) => templates.names.shown(upstream, uri));
+  const template = await view.find("templates", uri, context);
+  if (template !== undefined) return template;
+  const candidates = templates.names.owners(uri).map((upstream) => templates.names.shownName(upstream, uri));
   if (candidates.length > 0) throw severalHave("templates", uri, candidates);
   const [route] = (await routesFor(uri, context, view)).routes;
   if (route === undefined) throw invalidParams(`There is no resource or template ${uri} to complete`, { uri });

@@ -45,7 +45,7 @@ type RoutedHandler = (request: Request, context: Context, view: View, ours: Rout
 
 export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): ItemHandler {
   const names = Object.keys(upstreams);
-  const own = new Map(Object.entries(options.upstreams ?? {}));
+  const optionsByName = new Map(Object.entries(options.upstreams ?? {}));
   const naming = createNaming(names, options);
   const routed = names.map((name, index): RoutedUpstream => {
     const [label, handler] = [naming.labels.get(name), upstreams[name]];
@@ -53,7 +53,14 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
       throw new TypeError(`The upstream ${name} is not a handler`);
     }
     const isUp = (): boolean => isRunning(handler);
-    return { index, name, label, names: own.get(name)?.names ?? options.names ?? "when-needed", handler, isUp };
+    return {
+      index,
+      name,
+      label,
+      names: optionsByName.get(name)?.names ?? options.names ?? "when-needed",
+      handler,
+      isUp,
+    };
   });
   // Callers of one principal share a view, whatever their styles and capabilities.
   const all = new ExpiringMap<string | undefined, View>({ maxEntries: MAX_VIEWS });
@@ -109,8 +116,8 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     },
     shownUri: (upstream, uri, caller) => {
       const view = knownView(caller);
-      const index = view?.upstreams.findIndex((one) => one.upstream.name === upstream) ?? -1;
-      return view === undefined || index === -1 ? uri : view.addresses.shown(index, uri);
+      const index = view?.upstreams.findIndex((candidate) => candidate.upstream.name === upstream) ?? -1;
+      return view === undefined || index === -1 ? uri : view.addresses.shownUri(index, uri);
     },
   };
   run.items = items;
@@ -128,7 +135,7 @@ function isRunning(upstream: Handler & { status?(): unknown }): boolean {
 function selectUpstreams(routed: readonly RoutedUpstream[], { handlerOf }: GatewayPart): readonly RoutedUpstream[] {
   const selected = routed.flatMap((upstream) => {
     const { name, label } = upstream;
-    const handler = handlerOf(name, upstream.handler, (own) => `${label.name}${SEPARATOR}${own}`);
+    const handler = handlerOf(name, upstream.handler, (innerName) => `${label.name}${SEPARATOR}${innerName}`);
     return handler === undefined ? [] : [{ ...upstream, handler }];
   });
   return selected.map((upstream, index) => ({ ...upstream, index }));

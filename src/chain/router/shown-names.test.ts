@@ -35,7 +35,7 @@ it("are in a file that only the user can read, and are read at the next start", 
   await first.saved();
   expect(statSync(file()).mode & 0o077).toBe(0);
   const second = await reopen();
-  expect(second.shown("tools", "notes", "my tool!")).toBe("my_tool_-0000000");
+  expect(second.shownName("tools", "notes", "my tool!")).toBe("my_tool_-0000000");
   expect(second.owner("prompts", "__proto__")).toEqual({ upstream: "notes", name: "__proto__" });
   expect(second.owner("tools", "__proto__")).toBeUndefined();
   second.use("notes", "other rules");

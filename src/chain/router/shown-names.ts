@@ -81,7 +81,8 @@ export class ShownNames {
   setRules(upstream: string, rules: string): void {
     const known = this.#upstreams.get(upstream);
     if (known?.rules === rules) return;
-    for (const kind of KINDS) for (const shown of known?.[kind].values() ?? []) this.#forget(kind, upstream, shown);
+    for (const kind of KINDS)
+      for (const shownName of known?.[kind].values() ?? []) this.#forget(kind, upstream, shownName);
     this.#upstreams.set(upstream, {
       rules,
       tools: new Map(),
@@ -92,7 +93,7 @@ export class ShownNames {
   }
 
   /** The name under which an item was shown. */
-  shown(kind: NamedKind, upstream: string, name: string): string | undefined {
+  shownName(kind: NamedKind, upstream: string, name: string): string | undefined {
     return this.#upstreams.get(upstream)?.[kind].get(name);
   }
 
@@ -102,27 +103,27 @@ export class ShownNames {
   }
 
   /** The item for which a name was shown. */
-  owner(kind: NamedKind, shown: string): NameOwner | undefined {
-    return this.#owners[kind].get(shown);
+  owner(kind: NamedKind, shownName: string): NameOwner | undefined {
+    return this.#owners[kind].get(shownName);
   }
 
   /** Returns false if the name was added before. A name of an upstream that is gone passes to the new owner. */
-  add(kind: NamedKind, upstream: string, name: string, shown: string): boolean {
-    const own = this.#upstreams.get(upstream);
-    if (own === undefined || own[kind].get(name) === shown) return false;
-    const bytes = bytesOf(name, shown);
+  add(kind: NamedKind, upstream: string, name: string, shownName: string): boolean {
+    const names = this.#upstreams.get(upstream);
+    if (names === undefined || names[kind].get(name) === shownName) return false;
+    const bytes = bytesOf(name, shownName);
     if (bytes > MAX_BYTES) return false;
-    const before = this.#owners[kind].get(shown);
+    const before = this.#owners[kind].get(shownName);
     // Plain names make no others forgotten: those of a long list would be added again and again.
-    const isFull = own[kind].size >= MAX_NAMES || own.bytes[kind] + bytes > MAX_BYTES;
-    if (isFull && shown === name && before === undefined) return false;
+    const isFull = names[kind].size >= MAX_NAMES || names.bytes[kind] + bytes > MAX_BYTES;
+    if (isFull && shownName === name && before === undefined) return false;
     if (before !== undefined) this.#remove(kind, before.upstream, before.name);
     this.#remove(kind, upstream, name);
-    own[kind].set(name, shown);
-    own.bytes[kind] += bytes;
-    this.#owners[kind].set(shown, { upstream, name });
-    for (const oldest of own[kind].keys()) {
-      if (own[kind].size <= MAX_NAMES && own.bytes[kind] <= MAX_BYTES) break;
+    names[kind].set(name, shownName);
+    names.bytes[kind] += bytes;
+    this.#owners[kind].set(shownName, { upstream, name });
+    for (const oldest of names[kind].keys()) {
+      if (names[kind].size <= MAX_NAMES && names.bytes[kind] <= MAX_BYTES) break;
       this.#remove(kind, upstream, oldest);
     }
     this.#version += 1;
@@ -134,11 +135,11 @@ export class ShownNames {
 
   #remove(kind: NamedKind, upstream: string, name: string): void {
     const names = this.#upstreams.get(upstream);
-    const shown = names?.[kind].get(name);
-    if (names === undefined || shown === undefined) return;
+    const shownName = names?.[kind].get(name);
+    if (names === undefined || shownName === undefined) return;
     names[kind].delete(name);
-    names.bytes[kind] -= bytesOf(name, shown);
-    this.#forget(kind, upstream, shown);
+    names.bytes[kind] -= bytesOf(name, shownName);
+    this.#forget(kind, upstream, shownName);
   }
 
   /** Whether this was asked before. */
@@ -154,8 +155,8 @@ export class ShownNames {
     while (this.#saving !== undefined) await this.#saving;
   }
 
-  #forget(kind: NamedKind, upstream: string, shown: string): void {
-    if (this.#owners[kind].get(shown)?.upstream === upstream) this.#owners[kind].delete(shown);
+  #forget(kind: NamedKind, upstream: string, shownName: string): void {
+    if (this.#owners[kind].get(shownName)?.upstream === upstream) this.#owners[kind].delete(shownName);
   }
 
   /** The content of the file. */
@@ -177,15 +178,15 @@ export class ShownNames {
   addJson(content: unknown): this {
     if (!isObject(content) || content["version"] !== FORMAT_VERSION || !Array.isArray(content["upstreams"]))
       return this;
-    for (const one of content["upstreams"] as readonly unknown[]) {
-      if (!isObject(one) || typeof one["name"] !== "string" || typeof one["rules"] !== "string") continue;
-      this.setRules(one["name"], one["rules"]);
+    for (const stored of content["upstreams"] as readonly unknown[]) {
+      if (!isObject(stored) || typeof stored["name"] !== "string" || typeof stored["rules"] !== "string") continue;
+      this.setRules(stored["name"], stored["rules"]);
       for (const kind of KINDS) {
-        const pairs: unknown = one[kind];
+        const pairs: unknown = stored[kind];
         for (const pair of Array.isArray(pairs) ? (pairs as readonly unknown[]) : []) {
-          const [name, shown] = Array.isArray(pair) ? (pair as readonly unknown[]) : [];
-          const isValid = typeof name === "string" && typeof shown === "string" && VALID_NAME.test(shown);
-          if (isValid && this.owner(kind, shown) === undefined) this.add(kind, one["name"], name, shown);
+          const [name, shownName] = Array.isArray(pair) ? (pair as readonly unknown[]) : [];
+          const isValid = typeof name === "string" && typeof shownName === "string" && VALID_NAME.test(shownName);
+          if (isValid && this.owner(kind, shownName) === undefined) this.add(kind, stored["name"], name, shownName);
         }
       }
     }
@@ -202,10 +203,10 @@ export class ShownNames {
       if (names === undefined) continue;
       this.setRules(upstream, names.rules);
       for (const kind of KINDS) {
-        for (const [name, shown] of names[kind]) {
-          const owner = this.owner(kind, shown);
+        for (const [name, shownName] of names[kind]) {
+          const owner = this.owner(kind, shownName);
           const isFree = owner === undefined || !other.#used.has(owner.upstream);
-          if (isFree && this.shown(kind, upstream, name) === undefined) this.add(kind, upstream, name, shown);
+          if (isFree && this.shownName(kind, upstream, name) === undefined) this.add(kind, upstream, name, shownName);
         }
       }
     }
@@ -239,8 +240,8 @@ export class ShownNames {
   }
 }
 
-function bytesOf(name: string, shown: string): number {
-  return Buffer.byteLength(JSON.stringify([name, shown])) + 1;
+function bytesOf(name: string, shownName: string): number {
+  return Buffer.byteLength(JSON.stringify([name, shownName])) + 1;
 }
 
 /** Increase this when the format of the file changes. */

@@ -37,15 +37,15 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
     return isObject(result) ? result : checkResult(result, request);
   };
   const list = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
-    const [result, shown] = await Promise.all([send(request, context), loaded()]);
-    return shown.showList(kind, result);
+    const [result, names] = await Promise.all([send(request, context), loaded()]);
+    return names.showList(kind, result);
   };
   const sendUnsure = async (kind: NamedKind, name: string, request: Request, context: Context): Promise<Result> => {
     const known = names ?? (await loaded());
     const ownName = known.get(kind, name) ?? (await known.find(kind, name, context));
     // Middleware knows only the shown name, so no other may lead to the item. A name of nothing is the upstream's affair.
     if (known.isShownOtherwise(kind, name, ownName) && (await known.hasItem(kind, name, context)))
-      throw otherName(kind, name, known.shown(kind, name));
+      throw otherName(kind, name, known.shownName(kind, name));
     return send(ownName === name ? request : withName(request, ownName), context);
   };
   const run: ItemHandler = (request, context) => {
@@ -106,35 +106,35 @@ class SingleNames {
   }
 
   /** The upstream's own name. Undefined if the list must be read to know it. */
-  get(kind: NamedKind, shown: string): string | undefined {
-    const owner = this.#naming.shownNames.owner(kind, shown);
+  get(kind: NamedKind, shownName: string): string | undefined {
+    const owner = this.#naming.shownNames.owner(kind, shownName);
     if (owner !== undefined && owner.upstream === this.#upstream) return owner.name;
-    return CHANGED.test(shown) ? undefined : shown;
+    return CHANGED.test(shownName) ? undefined : shownName;
   }
 
   /** Whether callers and the upstream certainly use the same name, as they do for nearly all items. */
   isSame(kind: NamedKind, name: string): boolean {
     const owner = this.#naming.shownNames.owner(kind, name);
     if (owner !== undefined && owner.upstream === this.#upstream) return owner.name === name;
-    return !CHANGED.test(name) && this.shown(kind, name) === name;
+    return !CHANGED.test(name) && this.shownName(kind, name) === name;
   }
 
   /** Reads the list. A name that is not in it is the upstream's own. */
-  async find(kind: NamedKind, shown: string, context: Context): Promise<string> {
+  async find(kind: NamedKind, shownName: string, context: Context): Promise<string> {
     const background = backgroundContext(context, context.signal);
-    const isListed = (await this.#catalogue.find(kind, shown, background, this.#read)) !== undefined;
-    const listed = isListed ? [shown] : (await this.#catalogue.all(kind, background, this.#read)).keys();
+    const isListed = (await this.#catalogue.find(kind, shownName, background, this.#read)) !== undefined;
+    const listed = isListed ? [shownName] : (await this.#catalogue.all(kind, background, this.#read)).keys();
     for (const name of listed) {
-      if (this.shown(kind, name) !== shown) continue;
-      this.#naming.shownNames.add(kind, this.#upstream, name, shown);
+      if (this.shownName(kind, name) !== shownName) continue;
+      this.#naming.shownNames.add(kind, this.#upstream, name, shownName);
       return name;
     }
-    return shown;
+    return shownName;
   }
 
   /** Whether this is the upstream's own name of an item that callers see under another name, or the name of nothing. */
   isShownOtherwise(kind: NamedKind, name: string, ownName: string): boolean {
-    return ownName === name && this.shown(kind, name) !== name;
+    return ownName === name && this.shownName(kind, name) !== name;
   }
 
   /** Whether the upstream has an item with this name of its own. True if it does not say. */
@@ -158,24 +158,26 @@ class SingleNames {
     for (const item of items as readonly unknown[]) {
       const name = isObject(item) ? item[list.key] : undefined;
       if (typeof name !== "string") continue;
-      const shown = this.shown(kind, name);
-      if (shown === name) this.#naming.shownNames.add(kind, this.#upstream, name, name);
-      else changed.set(name, shown);
+      const shownName = this.shownName(kind, name);
+      if (shownName === name) this.#naming.shownNames.add(kind, this.#upstream, name, name);
+      else changed.set(name, shownName);
     }
     if (changed.size === 0 && !(items as readonly unknown[]).some(hasRouterMeta)) return result;
-    const free = [...changed].filter(([, shown]) => this.get(kind, shown) !== shown);
+    const free = [...changed].filter(([, shownName]) => this.get(kind, shownName) !== shownName);
     rememberShown(this.#naming, kind, this.#upstream, free);
     return mapItems(result, list, (item, name) => {
-      const shown = changed.get(name);
-      if (shown === undefined) return hasRouterMeta(item) ? shownItem(item, list.key, name, name, undefined) : item;
+      const shownName = changed.get(name);
+      if (shownName === undefined) return hasRouterMeta(item) ? shownItem(item, list.key, name, name, undefined) : item;
       // Another item may have this very name. Its own name is not changed.
-      return this.get(kind, shown) === shown ? undefined : shownItem(item, list.key, name, shown, undefined);
+      return this.get(kind, shownName) === shownName
+        ? undefined
+        : shownItem(item, list.key, name, shownName, undefined);
     });
   }
 
   /** The name that callers see. */
-  shown(kind: NamedKind, name: string): string {
-    return this.#naming.shownNames.shown(kind, this.#upstream, name) ?? validName(name);
+  shownName(kind: NamedKind, name: string): string {
+    return this.#naming.shownNames.shownName(kind, this.#upstream, name) ?? validName(name);
   }
 }
 

@@ -235,10 +235,10 @@ class SubscriptionPart {
   /** The grant in the caller's names. */
   get grantedToCaller(): SubscriptionFilter {
     const { resourceSubscriptions: _uris, taskIds: _ids, ...flags } = this.granted ?? {};
-    const shown = (field: "resourceSubscriptions" | "taskIds", names: ReadonlyMap<string, string>): string[] =>
+    const shownNames = (field: "resourceSubscriptions" | "taskIds", names: ReadonlyMap<string, string>): string[] =>
       namesIn(this.granted, field).flatMap((name) => names.get(name) ?? []);
-    const resourceSubscriptions = shown("resourceSubscriptions", this.uris);
-    return { ...flags, ...filterFor([], { resourceSubscriptions, taskIds: shown("taskIds", this.taskIds) }) };
+    const resourceSubscriptions = shownNames("resourceSubscriptions", this.uris);
+    return { ...flags, ...filterFor([], { resourceSubscriptions, taskIds: shownNames("taskIds", this.taskIds) }) };
   }
 
   start(): void {
@@ -248,7 +248,7 @@ class SubscriptionPart {
     const names = filterFor([], { resourceSubscriptions: [...this.uris.keys()], taskIds: [...this.taskIds.keys()] });
     const notifications = { ...this.flags, ...names };
     const request = { method: "subscriptions/listen", params: { ...params, notifications } };
-    const open = (own: Context): Promise<Result> => handler(request, own);
+    const open = (listenContext: Context): Promise<Result> => handler(request, listenContext);
     const reopens = ({ error, granted }: EndedSubscription): Reopens => {
       this.failure = error === undefined ? undefined : withUpstreamName(name, error);
       this.#settled.resolve();
@@ -293,7 +293,7 @@ class SubscriptionPart {
     if (typeof uri !== "string") return uri;
     const exact = this.uris.get(uri);
     if (exact !== undefined) return exact;
-    for (const [whole, shown] of this.uris) if (covers(whole, uri)) return shown + uri.slice(whole.length);
+    for (const [whole, shownUri] of this.uris) if (covers(whole, uri)) return shownUri + uri.slice(whole.length);
     return uri;
   }
 }

@@ -194,7 +194,7 @@ export class UpstreamView {
       const limitMs = before === undefined ? ms : UNAVAILABLE_WAIT_MS;
       const isStarting = this.capabilities === undefined || !this.#isUp;
       const late = isStarting ? "The upstream is still starting; ask again" : undefined;
-      const request = (own: AbortSignal): Promise<T> => attempt(() => work({ ...context, signal: own }));
+      const request = (signal: AbortSignal): Promise<T> => attempt(() => work({ ...context, signal }));
       const done = await withTimeout(limitMs, signal, request, late, late && THE_UPSTREAM);
       this.#problem = undefined;
       return done;

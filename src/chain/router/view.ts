@@ -51,18 +51,18 @@ export class View {
 
   /** The upstream of a route. */
   at({ upstream }: Pick<Route, "upstream">): RoutedUpstream {
-    const found = this.upstreams[upstream];
-    if (found === undefined) throw new RangeError("There is no such upstream");
-    return found.upstream;
+    const routed = this.upstreams[upstream];
+    if (routed === undefined) throw new RangeError("There is no such upstream");
+    return routed.upstream;
   }
 
   /** The route of a name that a caller sent. Lists the upstreams if necessary. */
   async find(kind: ListKind, text: string, context: Context): Promise<Route | undefined> {
     const index = this.indexes[kind];
-    const found = index.find(text);
-    if (found !== undefined) {
+    const route = index.find(text);
+    if (route !== undefined) {
       if (index.isStale) this.#startListing(kind, context);
-      return found;
+      return route;
     }
     await this.list(kind, context, () => index.find(text) !== undefined && "unless others have it");
     return index.find(text) ?? index.findAway(text);
@@ -74,11 +74,11 @@ export class View {
     const { pending } = this.#startListing(kind, context);
     const until = performance.now() + COLLISION_WAIT_MS;
     while (pending.size > 0) {
-      const found = isFound();
+      const isKnown = isFound();
       const leftMs = until - performance.now();
-      if (found === true || (found !== false && leftMs <= 0)) return;
+      if (isKnown === true || (isKnown !== false && leftMs <= 0)) return;
       const next = Promise.race(pending);
-      await abortable(context.signal, found === false ? next : within(leftMs, next));
+      await abortable(context.signal, isKnown === false ? next : within(leftMs, next));
     }
   }
 

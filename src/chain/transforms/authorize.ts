@@ -102,10 +102,10 @@ function rulingOf(
   caller: Caller,
   capability: ListCapability,
   name: string,
-  own?: readonly unknown[],
+  ownNames?: readonly unknown[],
 ): boolean | undefined {
   for (const { isFor, matches, allow } of rules) {
-    if (isFor(caller) && matches[capability]?.(name, own) === true) return allow;
+    if (isFor(caller) && matches[capability]?.(name, ownNames) === true) return allow;
   }
   return undefined;
 }
@@ -120,7 +120,7 @@ function readRule(rule: AuthorizeRule): Rule {
       if (allow) return [capability, nameMatcher(capability, globs, [])];
       // A refusal counts for all names of an item, also for those at the upstreams.
       const isFree = nameMatcher(capability, undefined, globs);
-      return [capability, (name: string, own?: readonly unknown[]) => !isFree(name, own)];
+      return [capability, (name: string, ownNames?: readonly unknown[]) => !isFree(name, ownNames)];
     }),
   ) as Rule["matches"];
   const hasScopes = (caller: Caller): boolean =>

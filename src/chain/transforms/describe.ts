@@ -177,9 +177,9 @@ function withParameterDescriptions(item: Fields, descriptions: ReadonlyMap<strin
 function withArgumentDescriptions(item: Fields, descriptions: ReadonlyMap<string, string>): Fields {
   const { arguments: all } = item;
   if (!Array.isArray(all)) return item;
-  const described = (all as readonly unknown[]).map((one) => {
-    const description = isObject(one) ? descriptions.get(one["name"] as string) : undefined;
-    return isObject(one) && description !== undefined ? { ...one, description } : one;
+  const described = (all as readonly unknown[]).map((parameter) => {
+    const description = isObject(parameter) ? descriptions.get(parameter["name"] as string) : undefined;
+    return isObject(parameter) && description !== undefined ? { ...parameter, description } : parameter;
   });
   return { ...item, arguments: described };
 }

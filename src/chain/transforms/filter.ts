@@ -51,7 +51,7 @@ function createFilter(options: FilterOptions, { error }: DefinitionPlace): Trans
     return nameMatcher(capability, include, exclude);
   };
   // Requests for prompts and resources pass without a rule too, but errors do not tell names that might be hidden.
-  const capabilities = LIST_CAPABILITIES.filter((one) => one !== "tools" || options.tools !== undefined);
+  const capabilities = LIST_CAPABILITIES.filter((capability) => capability !== "tools" || options.tools !== undefined);
   return hiding(capabilities, {
     tools: matcher("tools"),
     prompts: matcher("prompts"),

@@ -85,9 +85,9 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
   };
   // The error of a call that became a task.
   const task = async (request: Request, context: Context, next: Handler): Promise<Result> => {
-    const found = await next(request, context).catch(rethrow);
-    const hasFailed = isObject(found["error"]) || (isObject(found["result"]) && found["result"]["isError"] === true);
-    return hasFailed ? (redactor.json(found) as Result) : found;
+    const result = await next(request, context).catch(rethrow);
+    const hasFailed = isObject(result["error"]) || (isObject(result["result"]) && result["result"]["isError"] === true);
+    return hasFailed ? (redactor.json(result) as Result) : result;
   };
   const middleware: Middleware = (request, context, next) => {
     const { method, params } = request;
@@ -96,8 +96,8 @@ function createInject({ tools = {}, headers }: InjectOptions, { error }: Definit
     const added = matched.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
     const passed = withHeaders(context, added);
     if (matched.length === 0) return passed === context ? next(request, context) : next(request, passed).catch(rethrow);
-    const given = isObject(params["arguments"]) ? params["arguments"] : {};
-    const all = matched.reduce<Fields>((sum, rule) => ({ ...sum, ...rule.arguments }), given);
+    const callArguments = isObject(params["arguments"]) ? params["arguments"] : {};
+    const all = matched.reduce<Fields>((sum, rule) => ({ ...sum, ...rule.arguments }), callArguments);
     return next({ ...request, params: { ...params, arguments: all } }, passed).then(
       (result) => (result["isError"] === true ? (redactor.json(result) as Result) : result),
       rethrow,
@@ -133,7 +133,9 @@ function withoutParameters(schema: Fields, hidden: ReadonlySet<string>): Fields 
   const alternatives = ["allOf", "anyOf", "oneOf"].flatMap((key) => {
     const all = schema[key];
     if (!Array.isArray(all)) return [];
-    return [[key, (all as readonly unknown[]).map((one) => (isObject(one) ? withoutParameters(one, hidden) : one))]];
+    return [
+      [key, (all as readonly unknown[]).map((tool) => (isObject(tool) ? withoutParameters(tool, hidden) : tool))],
+    ];
   });
   const left = Array.isArray(required) ? (required as readonly string[]).filter((name) => !hidden.has(name)) : [];
   return {

@@ -5,8 +5,8 @@ import { matchesGlob } from "../../core/text.ts";
 import type { ListCapability } from "../../protocol/lists.ts";
 import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
 
-/** Returns whether an item is visible. `own`: its names at the upstreams, of which only strings count. */
-export type NameMatcher = (name: string, own?: readonly unknown[]) => boolean;
+/** Returns whether an item is visible. `ownNames`: its names at the upstreams, of which only strings count. */
+export type NameMatcher = (name: string, ownNames?: readonly unknown[]) => boolean;
 
 export function nameMatcher(
   capability: ListCapability,
@@ -16,15 +16,15 @@ export function nameMatcher(
   if (capability !== "resources") {
     const isHidden = (form: unknown): boolean =>
       typeof form === "string" && exclude.some((glob) => matchesGlob(glob, form));
-    return (name, own) => {
+    return (name, ownNames) => {
       if (include?.some((glob) => matchesGlob(glob, name)) === false) return false;
-      return exclude.length === 0 || (!isHidden(name) && own?.some(isHidden) !== true);
+      return exclude.length === 0 || (!isHidden(name) && ownNames?.some(isHidden) !== true);
     };
   }
-  const shown = include?.map(uriPattern);
+  const included = include?.map(uriPattern);
   const hidden = exclude.map(uriPattern);
   return (name) => {
-    if (shown?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
+    if (included?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
     if (hidden.length === 0) return true;
     const isHidden = (form: string): boolean => {
       const folded = form.startsWith("file:") ? foldCase(form) : undefined;
@@ -58,11 +58,12 @@ function uriPattern(glob: string): UriPattern {
   const normalized = normalForms(glob);
   const template = glob.includes("{") ? tryParseTemplate(glob) : undefined;
   const fitsTemplate = (form: string): boolean => template?.match(form) !== undefined;
-  const fits = (form: string): boolean => normalized.some((one) => matchesGlob(one, form)) || fitsTemplate(form);
+  const fits = (form: string): boolean => normalized.some((glob) => matchesGlob(glob, form)) || fitsTemplate(form);
   const foldedGlobs = [...new Set([glob, ...normalized].map(foldCase))];
   const foldedTemplates = template === undefined ? [] : foldedGlobs.map(tryParseTemplate);
   const fitsFolded = (form: string): boolean =>
-    foldedGlobs.some((one) => matchesGlob(one, form)) || foldedTemplates.some((one) => one?.match(form) !== undefined);
+    foldedGlobs.some((glob) => matchesGlob(glob, form)) ||
+    foldedTemplates.some((template) => template?.match(form) !== undefined);
   return {
     matchesAllForms: (uri) => (matchesGlob(glob, uri) || fitsTemplate(uri)) && normalForms(uri).every(fits),
     matchesAnyForm: (form, folded) =>

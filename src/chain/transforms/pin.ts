@@ -193,8 +193,8 @@ class Pinner {
     const isWhole = request.params["cursor"] === undefined && result["nextCursor"] === undefined;
     const pins = await this.#open();
     await this.#compare(pins, items, async () => (isWhole ? items : this.#readAll(kind, context, next)));
-    const shown = new Set<unknown>(items.filter((item) => isApproved(pins, item)).map((item) => item.listed));
-    return { ...result, [field]: listed.filter((item) => shown.has(item)) };
+    const approved = new Set<unknown>(items.filter((item) => isApproved(pins, item)).map((item) => item.listed));
+    return { ...result, [field]: listed.filter((item) => approved.has(item)) };
   }
 
   async #readAll(kind: ListedKind, context: Context, next: Handler): Promise<readonly PinnedItem[]> {
@@ -238,8 +238,8 @@ class Pinner {
       pins.change(() => {
         // A server that has other items in every list must not fill the file.
         for (const server of crowded) {
-          const gone = pins.newItems(server, kind).filter((name) => !listed.has(`${server}/${name}`));
-          for (const name of gone) pins.set(server, kind, name, undefined);
+          const removed = pins.newItems(server, kind).filter((name) => !listed.has(`${server}/${name}`));
+          for (const name of removed) pins.set(server, kind, name, undefined);
         }
         // Another gateway may have been faster.
         const left = changed.filter((item) => differs(pins, item));

@@ -53,11 +53,13 @@ function createRename(options: RenameOptions, { error }: DefinitionPlace): Trans
   const uris = renames.resources.names;
   return {
     kinds: kindsOf(
-      LIST_CAPABILITIES.filter((one) => !renames[one].names.isEmpty || renames[one].descriptions.size > 0),
+      LIST_CAPABILITIES.filter(
+        (capability) => !renames[capability].names.isEmpty || renames[capability].descriptions.size > 0,
+      ),
     ),
     item: (item) => renamed(item, renames[capabilityOf(item.kind)]),
-    innerName: (kind, name) => renames[capabilityOf(kind)].names.own(name),
-    ...(!uris.isEmpty && { outerUri: (uri) => uris.shown(uri) }),
+    innerName: (kind, name) => renames[capabilityOf(kind)].names.ownName(name),
+    ...(!uris.isEmpty && { outerUri: (uri) => uris.shownName(uri) }),
   };
 }
 
@@ -65,7 +67,7 @@ function renamed(item: Item, { names, descriptions }: Renames): Item | undefined
   const inner = item.name;
   const isTaken = names.isTaken(inner);
   if (isTaken && (capabilityOf(item.kind) === "resources" || names.displaced(inner) !== undefined)) return undefined;
-  const name = isTaken ? displacedName(inner, item.upstream) : names.shown(inner);
+  const name = isTaken ? displacedName(inner, item.upstream) : names.shownName(inner);
   const description = descriptions.get(name);
   if (name === inner && description === undefined) return item;
   const isDescribed = description !== undefined && item.definition !== undefined;
@@ -85,8 +87,8 @@ function displacedName(name: string, upstream: string | undefined): string {
  * of a renamed item, but another item may get that name. URIs can be renamed by prefix: `file:///*` to `notes:///*`.
  */
 class NameMap {
-  readonly #shown: ReadonlyMap<string, string>;
-  readonly #own = new Map<string, string>();
+  readonly #shownNames: ReadonlyMap<string, string>;
+  readonly #ownNames = new Map<string, string>();
   readonly #prefixes: readonly (readonly [own: string, shown: string])[];
   /** New names by the checksum with which another item of this name is shown. */
   readonly #displaced = new Map<string, string>();
@@ -98,59 +100,59 @@ class NameMap {
     error: DefinitionPlace["error"],
   ) {
     const pairs = Object.entries(names);
-    const isPrefix = ([own, shown]: readonly [string, string]): boolean => {
-      const stars = [own, shown].filter((name) => name.endsWith("*")).length;
+    const isPrefix = ([ownName, shownName]: readonly [string, string]): boolean => {
+      const stars = [ownName, shownName].filter((name) => name.endsWith("*")).length;
       if (allowsPrefixes && stars === 1) {
-        throw error(`${option}.${own}`, "must end with `*` on both sides, or on neither");
+        throw error(`${option}.${ownName}`, "must end with `*` on both sides, or on neither");
       }
       return allowsPrefixes && stars === 2;
     };
     const prefixes = pairs.filter(isPrefix);
-    this.#prefixes = prefixes.map(([own, shown]) => [own.slice(0, -1), shown.slice(0, -1)]);
-    this.#shown = new Map(pairs.filter((pair) => !prefixes.includes(pair)));
-    for (const [own, shown] of pairs) {
-      const other = pairs.find((pair) => pair[0] !== own && pair[1] === shown)?.[0];
+    this.#prefixes = prefixes.map(([ownPrefix, shownPrefix]) => [ownPrefix.slice(0, -1), shownPrefix.slice(0, -1)]);
+    this.#shownNames = new Map(pairs.filter((pair) => !prefixes.includes(pair)));
+    for (const [ownName, shownName] of pairs) {
+      const other = pairs.find((pair) => pair[0] !== ownName && pair[1] === shownName)?.[0];
       if (other !== undefined) {
-        throw error(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
+        throw error(`${option}.${ownName}`, `and \`${other}\` cannot both become ${JSON.stringify(shownName)}`);
       }
     }
-    for (const [own, shown] of this.#shown) {
-      this.#own.set(shown, own);
+    for (const [ownName, shownName] of this.#shownNames) {
+      this.#ownNames.set(shownName, ownName);
       if (allowsPrefixes) continue;
-      if (!VALID_NAME.test(shown)) {
-        throw error(`${option}.${own}`, "must become 1 to 64 letters, digits, _ and -: model APIs refuse others");
+      if (!VALID_NAME.test(shownName)) {
+        throw error(`${option}.${ownName}`, "must become 1 to 64 letters, digits, _ and -: model APIs refuse others");
       }
-      if (!this.#shown.has(shown)) this.#displaced.set(checksum(summed(shown)), shown);
+      if (!this.#shownNames.has(shownName)) this.#displaced.set(checksum(summed(shownName)), shownName);
     }
   }
 
   get isEmpty(): boolean {
-    return this.#shown.size === 0 && this.#prefixes.length === 0;
+    return this.#shownNames.size === 0 && this.#prefixes.length === 0;
   }
 
-  shown(own: string): string {
-    const name = this.#shown.get(own);
+  shownName(ownName: string): string {
+    const name = this.#shownNames.get(ownName);
     if (name !== undefined) return name;
-    const found = this.#prefixes.find(([prefix]) => own.startsWith(prefix));
-    return found === undefined ? own : found[1] + own.slice(found[0].length);
+    const prefixes = this.#prefixes.find(([prefix]) => ownName.startsWith(prefix));
+    return prefixes === undefined ? ownName : prefixes[1] + ownName.slice(prefixes[0].length);
   }
 
   /** The upstream's own name; undefined if no item is shown under this name. */
-  own(shown: string): string | undefined {
-    const name = this.#own.get(shown) ?? this.displaced(shown);
+  ownName(shownName: string): string | undefined {
+    const name = this.#ownNames.get(shownName) ?? this.displaced(shownName);
     if (name !== undefined) return name;
-    const found = this.#prefixes.find(([, prefix]) => shown.startsWith(prefix));
-    const own = found === undefined ? shown : found[0] + shown.slice(found[1].length);
-    return this.shown(own) === shown ? own : undefined;
+    const prefixes = this.#prefixes.find(([, prefix]) => shownName.startsWith(prefix));
+    const ownName = prefixes === undefined ? shownName : prefixes[0] + shownName.slice(prefixes[1].length);
+    return this.shownName(ownName) === shownName ? ownName : undefined;
   }
 
   /** The own name of an item that is shown under this name because another item was renamed to its own. */
-  displaced(shown: string): string | undefined {
-    return shown.at(-8) === "-" ? this.#displaced.get(shown.slice(-7)) : undefined;
+  displaced(shownName: string): string | undefined {
+    return shownName.at(-8) === "-" ? this.#displaced.get(shownName.slice(-7)) : undefined;
   }
 
   /** Whether this item keeps its name, but another item is renamed to the same name. */
-  isTaken(own: string): boolean {
-    return this.shown(own) === own && this.own(own) !== own;
+  isTaken(ownName: string): boolean {
+    return this.shownName(ownName) === ownName && this.ownName(ownName) !== ownName;
   }
 }

@@ -105,8 +105,8 @@ function same(item: Item): Item {
 async function find(args: Arguments, usual: number, context: Context, next: Handler): Promise<Result> {
   const list = await readTools(next, context);
   return answerSearch(args, usual, list, async (query, limit, offset) => {
-    const { found, total } = (await ToolIndex.of(list.tools)).search(query, limit, offset);
-    return { found: found.map(({ tool, ...rest }) => ({ name: tool.name, ...rest })), total };
+    const { found: matches, total } = (await ToolIndex.of(list.tools)).search(query, limit, offset);
+    return { found: matches.map(({ tool, ...rest }) => ({ name: tool.name, ...rest })), total };
   });
 }
 
@@ -118,16 +118,16 @@ async function describeTools(args: Arguments, context: Context, next: Handler): 
     missing,
     (name) => byName.get(name),
     () => byName.keys(),
-    (found) => ({ texts: found.map((tool) => JSON.stringify(tool)), structuredContent: { tools: found } }),
+    (tools) => ({ texts: tools.map((tool) => JSON.stringify(tool)), structuredContent: { tools } }),
   );
 }
 
 /** Everything but the name and the arguments is the caller's: progress token, answers to questions, trace context. */
 async function call(args: Arguments, request: Request, context: Context, next: Handler): Promise<Result> {
-  const { name, arguments: given = {} } = args;
+  const { name, arguments: toolArguments = {} } = args;
   if (typeof name !== "string") return mistake("`name` must be the name of a tool");
-  if (!isObject(given)) return mistake("`arguments` must be an object");
-  const sent = { ...request, params: { ...request.params, name, arguments: given } };
+  if (!isObject(toolArguments)) return mistake("`arguments` must be an object");
+  const sent = { ...request, params: { ...request.params, name, arguments: toolArguments } };
   try {
     // The caller's headers are about the tool that it called, so they repeat none of these arguments.
     return await next(sent, copyContext(context, { headersChecked: true }));

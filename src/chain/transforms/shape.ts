@@ -106,8 +106,8 @@ function createShape({ maxChars, keepMs, keepBytes, summarize }: ValuesOf<typeof
     }
     if (method === "resources/read") {
       const { uri } = params;
-      const own = typeof uri === "string" && uri.startsWith(PREFIX) ? kept.read(uri, context.caller) : undefined;
-      if (own !== undefined) return Promise.resolve(own);
+      const keptResult = typeof uri === "string" && uri.startsWith(PREFIX) ? kept.read(uri, context.caller) : undefined;
+      if (keptResult !== undefined) return Promise.resolve(keptResult);
       // The upstream may be a gateway that keeps results too, or a server without resources.
       return next(request, context).catch((error: unknown) => {
         throw isMethodNotFound(error) ? notFound("resources", String(uri)) : error;
@@ -144,8 +144,8 @@ async function readResult(
   context: Context,
   next: Handler,
 ): Promise<Result> {
-  const { arguments: given } = request.params;
-  const { id, from = 0, to } = isObject(given) ? given : {};
+  const { arguments: callArguments } = request.params;
+  const { id, from = 0, to } = isObject(callArguments) ? callArguments : {};
   const isOffset = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
   const answer = (...texts: readonly string[]): Result => ({
     resultType: "complete",
@@ -155,13 +155,13 @@ async function readResult(
   if (!isOffset(from) || (to !== undefined && !isOffset(to))) {
     return { ...answer("`from` and `to` must be whole numbers, or 0"), isError: true };
   }
-  const found = kept.find(id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id, context.caller);
-  if (found === undefined) {
+  const result = kept.find(id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id, context.caller);
+  if (result === undefined) {
     const none = answer(`There is no result ${id}; results are kept for a while only, so call the tool again`);
     // The upstream may be a gateway that keeps results too.
     return next(request, context).catch(() => ({ ...none, isError: true }));
   }
-  const { text } = found;
+  const { text } = result;
   const total = text.length;
   const start = boundary(text, Math.min(from, total));
   const limit = Math.max(start, Math.min(to ?? total, start + maxChars, total));
@@ -181,8 +181,8 @@ function blocksOf({ content }: Result): readonly Block[] {
 
 /** The text of a text block or an embedded resource. */
 function textOf({ type, text, resource }: Block): string | undefined {
-  const found = type === "text" ? text : type === "resource" && isObject(resource) ? resource["text"] : undefined;
-  return typeof found === "string" ? found : undefined;
+  const content = type === "text" ? text : type === "resource" && isObject(resource) ? resource["text"] : undefined;
+  return typeof content === "string" ? content : undefined;
 }
 
 function withText(block: Block, text: string): Block {
@@ -225,7 +225,7 @@ function shorten(result: Result, maxChars: number, kept: KeptResults, caller: Ca
   const notice = (left: number, from: number): string =>
     `\n[… ${grouped(left)} of ${grouped(total)} characters left out${where(from)} …]\n`;
   const others = blocks.filter((block) => textOf(block) === undefined);
-  const shown = !isText
+  const shortened = !isText
     ? [
         ...blocks,
         {
@@ -239,7 +239,7 @@ function shorten(result: Result, maxChars: number, kept: KeptResults, caller: Ca
   const structured = structuredContent === undefined ? undefined : shortenJson(structuredContent, maxChars);
   return {
     ...rest,
-    content: [...shown, ...(id === undefined ? [] : [linkTo(id, whole, mimeType, maxChars)])],
+    content: [...shortened, ...(id === undefined ? [] : [linkTo(id, whole, mimeType, maxChars)])],
     ...(structured === undefined ? undefined : { structuredContent: structured }),
   };
 }
@@ -360,20 +360,20 @@ class KeptResults {
 
   /** Undefined also for a result of another caller, who must not learn that there is one. */
   find(id: string, caller: Caller): KeptResult | undefined {
-    const found = this.#results.get(id);
-    return found?.owner === callerKey(caller, "reader") ? found : undefined;
+    const result = this.#results.get(id);
+    return result?.owner === callerKey(caller, "reader") ? result : undefined;
   }
 
   /** Undefined if there is no such result for this caller. */
   read(uri: string, caller: Caller): Result | undefined {
     const [id = "", query = ""] = uri.slice(PREFIX.length).split("?", 2);
-    const found = this.find(id, caller);
-    if (found === undefined) return undefined;
-    const { text, mimeType } = found;
+    const result = this.find(id, caller);
+    if (result === undefined) return undefined;
+    const { text, mimeType } = result;
     const range = new URLSearchParams(query);
     const limit = (name: string, usual: number): number => {
-      const given = range.get(name);
-      return given === null || !/^\d+$/.test(given) ? usual : Math.min(Number(given), text.length);
+      const digits = range.get(name);
+      return digits === null || !/^\d+$/.test(digits) ? usual : Math.min(Number(digits), text.length);
     };
     const from = limit("from", 0);
     const part = text.slice(boundary(text, from), boundary(text, Math.max(from, limit("to", text.length))));

@@ -32,7 +32,7 @@ export class StrayRequests {
    * Runs a call whose caller can be asked. Waiting requests are answered first, because a short call would end before
    * its caller could answer. A long call does not wait for them.
    */
-  async during(context: Context, call: () => Promise<Result>, isLong = false): Promise<Result> {
+  async runCall(context: Context, call: () => Promise<Result>, isLong = false): Promise<Result> {
     this.#calls.add(context);
     try {
       const sent = [...this.#waiting].map((send) => send(context));

@@ -53,10 +53,10 @@ export function createPool(
     const { style } = host.client;
     const { info = ownInfo(), capabilities } = background.caller;
     return revisions.open(offers ?? style, async (revision) => {
-      const own = forwardedHeaders(options.forwardHeaders, host.client.headers);
+      const forwarded = forwardedHeaders(options.forwardHeaders, host.client.headers);
       const { opened, program } = await openTarget(
         target,
-        { ...targetOptions, headers: { ...headers, ...own } },
+        { ...targetOptions, headers: { ...headers, ...forwarded } },
         {
           info,
           capabilities,

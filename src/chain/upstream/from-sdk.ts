@@ -191,8 +191,8 @@ class SdkConnection implements Transport {
   }
 
   /** As over a pipe, the other side gets what JSON can express: no `undefined`, no object that the server changes later. */
-  #take(message: unknown, about: Id | undefined): void {
-    const received = about === undefined ? undefined : { about };
+  #take(message: unknown, requestId: Id | undefined): void {
+    const received = requestId === undefined ? undefined : { about: requestId };
     let text: string | undefined;
     try {
       text = JSON.stringify(message) as string | undefined;

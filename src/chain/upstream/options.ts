@@ -208,17 +208,17 @@ export function checkTarget(target: unknown, where: string): asserts target is E
     checkOptions(`${where}: a command`, target, COMMAND_OPTIONS);
     const { command } = target;
     if (typeof command === "string" && command.trim() !== "") return;
-    const given = typeof command === "string" ? "an empty string" : kindOf(command);
-    throw new TypeError(`${where}: \`command\` must be the name or path of a program, not ${given}`);
+    const actual = typeof command === "string" ? "an empty string" : kindOf(command);
+    throw new TypeError(`${where}: \`command\` must be the name or path of a program, not ${actual}`);
   } else if (isObject(target) && isTransportSource(target)) {
     return;
   } else if (isObject(target) && ("start" in target || "send" in target)) {
     checkTransport(target, where);
   } else {
     const keys = isObject(target) ? Object.keys(target).slice(0, 5) : [];
-    const given = `${kindOf(target)}${keys.length === 0 ? "" : ` with \`${keys.join("`, `")}\``}`;
+    const actual = `${kindOf(target)}${keys.length === 0 ? "" : ` with \`${keys.join("`, `")}\``}`;
     throw new TypeError(
-      `${where} must be a URL, a command ({ command, args }), a handler or a transport, not ${given}`,
+      `${where} must be a URL, a command ({ command, args }), a handler or a transport, not ${actual}`,
     );
   }
 }

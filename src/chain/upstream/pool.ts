@@ -84,10 +84,10 @@ export class UpstreamPool {
     return store.known().then(() => this.#send(request, context, store));
   }
 
-  #send(given: Request, context: Context, store: ListsStore | undefined): Promise<Result> {
+  #send(received: Request, context: Context, store: ListsStore | undefined): Promise<Result> {
     try {
       const { caller } = context;
-      const request = this.#owners.check(given, caller);
+      const request = this.#owners.check(received, caller);
       const { method } = request;
       if (this.#options.share === "per-request") return this.#handleAlone(request, context);
       if (store?.asks === true) this.#asks = true;
@@ -118,7 +118,7 @@ export class UpstreamPool {
   /** Keeps a subscription at the session of its caller, even if the caller gets a session of its own meanwhile. */
   #listen(request: Request, context: Context, store: ListsStore | undefined): Promise<Result> {
     const grant: Grant = { granted: undefined };
-    const open = async (own: Context, move: () => void): Promise<Result> => {
+    const open = async (listenContext: Context, move: () => void): Promise<Result> => {
       const session = this.#sessionFor(context, store);
       const moveIfOther = (): void => {
         if (!this.#closed && this.#sessionFor(context, store) !== session) move();
@@ -126,7 +126,7 @@ export class UpstreamPool {
       this.#subscribers.add(moveIfOther);
       // The session itself makes sure that there is only one acknowledgement.
       return session
-        .handle(request, { ...context, signal: own.signal }, grant)
+        .handle(request, { ...context, signal: listenContext.signal }, grant)
         .finally(() => this.#subscribers.delete(moveIfOther));
     };
     return keepSubscribed(context, grant, { open });
@@ -177,10 +177,10 @@ export class UpstreamPool {
     }
   }
 
-  #storeFor({ principal: given }: Caller): ListsStore | undefined {
+  #storeFor({ principal: principalOfCaller }: Caller): ListsStore | undefined {
     const { listsFile } = this.#options;
     if (listsFile === undefined) return undefined;
-    const principal = this.#options.share === "shared" ? undefined : given;
+    const principal = this.#options.share === "shared" ? undefined : principalOfCaller;
     const known = this.#stores.get(principal);
     if (known !== undefined) return known;
     const store = new ListsStore(listsFile(principal));
@@ -214,10 +214,10 @@ export class UpstreamPool {
   /** Callers whose headers are passed on share a session only if these headers are the same. */
   #sessionKey(caller: Caller, asks: boolean): SessionKey {
     const { share, forwardHeaders } = this.#options;
-    const found = sessionKeyFor(share, caller, asks);
-    if (forwardHeaders === undefined || forwardHeaders.length === 0) return found;
+    const sessionKey = sessionKeyFor(share, caller, asks);
+    if (forwardHeaders === undefined || forwardHeaders.length === 0) return sessionKey;
     const headers = JSON.stringify(forwardedHeaders(forwardHeaders, caller.headers));
-    return { ...found, key: `${headers} ${found.key}` };
+    return { ...sessionKey, key: `${headers} ${sessionKey.key}` };
   }
 
   #add(key: string, isOwn: boolean, context: Opener, store: ListsStore | undefined): UpstreamSession {
@@ -291,9 +291,11 @@ export class UpstreamPool {
     const revision = connections.at(-1)?.connection.revision.name;
     const failed = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery;
     const { problem, reason } = failed ?? {};
-    const unlisted = supervisors.findLast((one) => one.unlisted !== undefined)?.unlisted;
-    const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
-    const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
+    const unlisted = supervisors.findLast((supervisor) => supervisor.unlisted !== undefined)?.unlisted;
+    const state = this.#closed ? "closed" : overallState(supervisors.map((supervisor) => supervisor.state));
+    const waits = supervisors
+      .filter((supervisor) => supervisor.state === "restarting")
+      .map(({ recovery }) => recovery.waitMs);
     const restartInMs = state === "restarting" && waits.length > 0 ? Math.min(...waits) : undefined;
     // A program with several processes works as long as one of them does.
     const isAddress = this.#options.restart === undefined;
@@ -354,11 +356,11 @@ export class UpstreamPool {
    */
   #makeRoom(principal: string | undefined): void {
     const active = [...this.#sessions.values()].filter(({ session }) => session.supervisor.isActive);
-    const own = active.filter((one) => one.principal === principal);
+    const ofCaller = active.filter((entry) => entry.principal === principal);
     const isFull = active.length >= this.#maxSessions;
-    const hasTooMany = own.length >= shareOfOne(this.#maxSessions);
+    const hasTooMany = ofCaller.length >= shareOfOne(this.#maxSessions);
     if (!isFull && !hasTooMany) return;
-    const unused = (hasTooMany ? own : active).find(({ session }) => !session.isInUse);
+    const unused = (hasTooMany ? ofCaller : active).find(({ session }) => !session.isInUse);
     if (unused === undefined) {
       const which = isFull ? `all ${this.#maxSessions} sessions` : "all sessions that one caller may have";
       throw tooMany(`Too many callers: ${which} with the upstream ${this.#options.name} are in use`);

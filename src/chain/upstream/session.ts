@@ -191,7 +191,7 @@ export class UpstreamSession implements ListsOwner {
     try {
       // A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens.
       return await (style === "session" && canBeAsked && this.#hasOneClient
-        ? this.#strayRequests.during(context, run, true)
+        ? this.#strayRequests.runCall(context, run, true)
         : run());
     } finally {
       this.#subscriptions.delete(subscription);
@@ -206,14 +206,14 @@ export class UpstreamSession implements ListsOwner {
       await this.#grantFromStored(request, context, grant);
     }
     let opened: UpstreamConnection | undefined;
-    const open = async (own: Context): Promise<Result> => {
+    const open = async (listenContext: Context): Promise<Result> => {
       opened = undefined;
       opened = await (grant.granted === undefined
         ? supervisor.connect(signal)
         : needsUpstream
           ? this.#reconnect(signal)
           : supervisor.nextConnection(signal));
-      return this.#send(opened, request, own);
+      return this.#send(opened, request, listenContext);
     };
     const reopens = async ({ error, granted, failures }: EndedSubscription): Promise<Reopens> => {
       if (grant.granted === undefined || supervisor.state === "closed") return false;
@@ -329,7 +329,7 @@ export class UpstreamSession implements ListsOwner {
     const send = (sent: Context): Promise<Result> =>
       isSession || !this.#hasOneClient
         ? handler(request, sent)
-        : this.#strayRequests.during(sent, () => handler(request, sent));
+        : this.#strayRequests.runCall(sent, () => handler(request, sent));
     if (connection.attributesRequests) return send(context);
     // Calls wait for each other only if the upstream is known to ask.
     const queued = { ...context, ask: (...question) => this.#queue.asking(() => context.ask(...question)) } as Context;

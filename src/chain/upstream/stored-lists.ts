@@ -167,9 +167,9 @@ export class ListsKeeper {
     // While no read is due, the upstream lists what was read last.
     if (list === undefined || !this.reportsChanges || !(this.#isFirstRead || this.#isReported)) return;
     const isWhole = params["cursor"] === undefined && result["nextCursor"] === undefined;
-    const shown = isWhole ? digest(result[list.field]) : undefined;
-    const isSame = !this.#answered.has(list.method) || this.#answered.get(list.method) === shown;
-    this.#answered.set(list.method, isSame ? shown : undefined);
+    const itemsDigest = isWhole ? digest(result[list.field]) : undefined;
+    const isSame = !this.#answered.has(list.method) || this.#answered.get(list.method) === itemsDigest;
+    this.#answered.set(list.method, isSame ? itemsDigest : undefined);
   }
 
   close(): void {

@@ -24,7 +24,7 @@ describe("stray requests", () => {
   it("go to the running call", async () => {
     const requests = new StrayRequests();
     let finish = (): void => undefined;
-    const call = requests.during(
+    const call = requests.runCall(
       context(async ({ method }) => ({ roots: [], method })),
       () => new Promise<Result>((resolve) => (finish = () => resolve({}))),
     );
@@ -36,7 +36,7 @@ describe("stray requests", () => {
   it("wait for a call that comes soon", async () => {
     const requests = new StrayRequests();
     const answer = requests.ask(QUESTION);
-    await requests.during(
+    await requests.runCall(
       context(async () => ({ roots: ["mine"] })),
       async () => ({ saw: await answer }),
     );
@@ -57,7 +57,7 @@ describe("stray requests", () => {
         order.push("called");
         return isLong ? answer : {};
       };
-      await requests.during(slow, call, isLong);
+      await requests.runCall(slow, call, isLong);
       await answer;
     }
     expect(order).toEqual(["answered", "called", "called", "answered"]);
@@ -66,14 +66,14 @@ describe("stray requests", () => {
   it("go to the next call if a call ends before its caller could answer", async () => {
     const requests = new StrayRequests();
     let over = (_error: Error): void => undefined;
-    const first = requests.during(
+    const first = requests.runCall(
       context(() => new Promise<Result>((_, reject) => (over = reject))),
       async () => ({}),
     );
     const answer = requests.ask(QUESTION);
     await first;
     over(new Error("The call is answered"));
-    await requests.during(
+    await requests.runCall(
       context(async () => ({ roots: ["second"] })),
       async () => ({ saw: await answer }),
     );

@@ -72,8 +72,8 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
     pool === undefined
       ? (loading ??= load()).then((loaded) => loaded.handle(request, context))
       : pool.handle(request, context);
-  handler.called = (given) => {
-    if (options.name === undefined) name = given;
+  handler.called = (nameInChain) => {
+    if (options.name === undefined) name = nameInChain;
   };
   handler.status = () =>
     pool?.status() ?? {
