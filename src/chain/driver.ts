@@ -88,6 +88,11 @@ export class Driver {
     this.items.reader = layers[0]?.transform?.answersLists === true ? (handlers[1] as Handler) : this.#first;
   }
 
+  /** Whether there is no middleware and no transform. */
+  get isEmpty(): boolean {
+    return this.#layers.length === 0;
+  }
+
   /** Runs a request whose item is known: that of its context. */
   runItem(request: Request, context: Context): Promise<Result> {
     context.observer?.entered?.(context);
@@ -107,7 +112,7 @@ export class Driver {
    * requests, and `lists` those that read lists.
    */
   #withEdge(segment: Segment, lists: Handler, inner: Handler): Handler {
-    const isEmpty = this.#layers.length === 0;
+    const { isEmpty } = this;
     return (request, context) => {
       const { method } = request;
       const list = LISTS_BY_METHOD.get(method);

@@ -412,7 +412,7 @@ function checkHeaders(driver: Driver, request: Request, context: Context): Conte
   if (item instanceof Promise || mismatchOf(item, request, context) !== undefined) {
     return checkHeadersAgain(driver, request, context, item);
   }
-  return withCheckedItem(context, item);
+  return withCheckedItem(driver, context, item);
 }
 
 /** The list of tools is being read, or a header seems to be wrong. */
@@ -437,7 +437,7 @@ async function checkHeadersAgain(
   }
   const problem = mismatchOf(item, request, context);
   if (problem !== undefined) throw McpError.of("header_mismatch", problem);
-  return withCheckedItem(context, item);
+  return withCheckedItem(driver, context, item);
 }
 
 /** What is wrong with the headers, if the tool is known. */
@@ -446,7 +446,9 @@ function mismatchOf({ facts, hiddenBy }: Item, request: Request, { caller }: Con
   return checkHeaderParams(facts.headers, request.params["arguments"], caller.headers ?? {});
 }
 
-function withCheckedItem(context: Context, item: Item): Context {
+function withCheckedItem(driver: Driver, context: Context, item: Item): Context {
+  // Behind an empty chain nothing needs the item.
+  if (driver.isEmpty && context.observer === undefined && item.facts?.headers.length === 0) return context;
   return copyContext(context, item.facts === undefined ? { item } : { item, headersChecked: true });
 }
 

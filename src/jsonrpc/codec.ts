@@ -109,7 +109,8 @@ function encodeOne(message: Message): string {
 
 function idToJson(id: Id): string {
   if (id instanceof ExactId) return id.raw;
-  if (typeof id === "string" || Number.isFinite(id)) return JSON.stringify(id);
+  if (typeof id === "string") return JSON.stringify(id);
+  if (Number.isFinite(id)) return String(id);
   throw new TypeError("id must be a string or a finite number");
 }
 

@@ -61,9 +61,11 @@ export function stringify(name: string, value: unknown): string {
 /** The id of a JSON-RPC request. */
 export type Id = string | number | ExactId;
 
-/** A map key for an id: strings by value, numbers by source text, so that 1, 1.0 and "1" differ. */
-export function idKey(id: Id): string {
-  if (typeof id === "number") return String(id);
+/** A map key for an id: strings by value, numbers as they are written, so that 1, 1.0 and "1" differ. */
+export type IdKey = string | number;
+
+export function idKey(id: Id): IdKey {
+  if (typeof id === "number") return id;
   if (typeof id === "string") return '"' + id;
   return typeof id.value === "string" ? '"' + id.value : id.raw;
 }

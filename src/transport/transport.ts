@@ -92,7 +92,7 @@ export type Inbound =
 /** What a transport may know about what it received. */
 export interface Received {
   /** The request on whose stream it came. */
-  readonly about?: Id;
+  readonly about?: Id | undefined;
   /** Identity and headers of the sender. */
   readonly caller?: CallerIdentity;
 }

@@ -10,6 +10,7 @@ import { isObject } from "../../core/values.ts";
 import {
   type ErrorBody,
   type Id,
+  type IdKey,
   idKey,
   type Message,
   type NotificationMessage,
@@ -57,7 +58,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   readonly length: number;
   readonly table: CallTable;
   readonly sequence: number;
-  readonly key: string;
+  readonly key: IdKey | ServerCall;
   countedAs: CountedCall["countedAs"];
   hasSlot: boolean;
   isCancelled: boolean;
@@ -75,7 +76,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   constructor(
     table: CallTable,
     sequence: number,
-    key: string,
+    key: IdKey | undefined,
     message: CallMessage,
     carrier: Carrier,
     identity: CallerIdentity | undefined,
@@ -86,7 +87,8 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     const { method } = message;
     this.table = table;
     this.sequence = sequence;
-    this.key = key;
+    // `cancel` does not reach a call without an id, and the only call of its HTTP request.
+    this.key = key ?? this;
     this.message = message;
     this.carrier = carrier;
     this.identity = identity;
@@ -154,7 +156,7 @@ export interface CallTableOptions {
 }
 
 export class CallTable {
-  readonly #calls = new ChurningMap<string, ServerCall>();
+  readonly #calls = new ChurningMap<IdKey | ServerCall, ServerCall>();
   readonly #slots: Semaphore | undefined;
   readonly #maxRunning: number;
   readonly #isSequential: boolean;
@@ -195,8 +197,8 @@ export class CallTable {
     front: Front,
     envelope?: Envelope,
   ): void {
-    // Unique, for what `cancel` does not reach: without a request id, or the only call of its HTTP request.
-    let key = `\0${(this.#count += 1)}`;
+    const sequence = (this.#count += 1);
+    let key: IdKey | undefined;
     if (this.#hasIds && "id" in message) {
       const ofId = idKey(message.id);
       if (!this.#calls.has(ofId)) key = ofId;
@@ -208,7 +210,7 @@ export class CallTable {
       }
     }
     if (!("id" in message) && this.#notifications >= MAX_NOTIFICATIONS) return;
-    const call = new ServerCall(this, this.#count, key, message, carrier, identity, front, envelope);
+    const call = new ServerCall(this, sequence, key, message, carrier, identity, front, envelope);
     this.#places?.take(call);
     this.#begin(call);
   }
@@ -217,9 +219,7 @@ export class CallTable {
   refuse(id: Id | null, error: ErrorBody, carrier: Carrier): void {
     const message = { jsonrpc: "2.0", id: id as Id, method: REFUSED } as const;
     const sequence = (this.#count += 1);
-    this.#begin(
-      new ServerCall(this, sequence, `\0${sequence}`, message, carrier, undefined, new Refusal(error), undefined),
-    );
+    this.#begin(new ServerCall(this, sequence, undefined, message, carrier, undefined, new Refusal(error), undefined));
   }
 
   #begin(call: ServerCall): void {

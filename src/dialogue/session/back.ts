@@ -22,6 +22,7 @@ import {
   isId,
   type NotificationMessage,
   type RequestMessage,
+  type IdKey,
   idKey,
   type Message,
 } from "../../jsonrpc/message.ts";
@@ -57,7 +58,8 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   readonly #subscriptions: ServerSubscriptions;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TasksBack;
-  readonly #asked = new Map<string, AbortController>();
+  /** The server's requests that are being answered, by id. */
+  readonly #asked = new Map<IdKey, AbortController>();
   /** How many they are. A server may use one id for many requests. */
   #openRequests = 0;
   readonly #attribution = new CallAttribution();

@@ -2,6 +2,7 @@
 // notifications and answers to the server.
 
 import { onAbort, withTimeout } from "../../core/async.ts";
+import { type Cancellation, CancelToken } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import {
@@ -38,11 +39,12 @@ const TOOLS_CHANGED = changedMethod("tools");
 
 export interface HttpSession {
   /** Aborted when the session is closed by either side. */
-  readonly over: AbortController;
+  readonly over: CancelToken;
 }
 
 export interface SentRequest<Session> {
-  readonly controller: AbortController;
+  /** Ends it. A signal is created only where an answer is read as a stream. */
+  readonly token: CancelToken;
   /** The session in which it may have reached the server. */
   sentIn: Session | undefined;
   isAbandoned: boolean;
@@ -78,14 +80,14 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     const reason = new ConnectionError("closed", "The connection was closed");
     this.closed.abort(reason);
     this.session?.over.abort(reason);
-    for (const { controller } of this.#inFlight.values()) controller.abort(reason);
+    for (const { token } of this.#inFlight.values()) token.abort(reason);
   }
 
   protected abstract call(message: RequestMessage, options: SendOptions): Promise<void>;
   protected abstract post(
     message: Message,
     session: Session | undefined,
-    signal: AbortSignal,
+    signal: Cancellation,
     options?: SendOptions,
   ): Promise<HttpResponse>;
   protected abstract acknowledged(response: HttpResponse, message: Message, session: Session): Promise<void> | void;
@@ -104,14 +106,14 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     id: Id,
     { quiet }: SendOptions,
     work: (sent: SentRequest<Session>) => Promise<T>,
-    controller: AbortController = new AbortController(),
+    token: CancelToken = new CancelToken(),
   ): Promise<T> {
-    const sent: SentRequest<Session> = { controller, sentIn: undefined, isAbandoned: false };
+    const sent: SentRequest<Session> = { token, sentIn: undefined, isAbandoned: false };
     if (quiet !== undefined) {
       // The request may create a task. The server is not notified, since the task has to be cancelled by its id. So a
       // request that was sent goes on until the response with the id arrives, or until `expired`. Both signals belong
       // to this request alone, so their listeners are not removed.
-      const abort = (): void => controller.abort(new ConnectionError("cancelled", "Cancelled"));
+      const abort = (): void => token.abort(new ConnectionError("cancelled", "Cancelled"));
       onAbort(quiet.abandoned, () => (sent.sentIn === undefined ? abort() : undefined));
       onAbort(quiet.expired, abort);
     }
@@ -135,7 +137,7 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
       sent.sentIn = isWaiting ? undefined : session;
       watch?.(isWaiting);
     };
-    return this.post(message, session, sent.controller.signal, { headers, onWait });
+    return this.post(message, session, sent.token, { headers, onWait });
   }
 
   protected findSent(id: Id | undefined): SentRequest<Session> | undefined {
@@ -158,14 +160,14 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     try {
       if (session !== undefined) await this.deliver(message, session);
     } finally {
-      sent?.controller.abort(new ConnectionError("cancelled", "Cancelled"));
+      sent?.token.abort(new ConnectionError("cancelled", "Cancelled"));
     }
   }
 
   /** Sends again once if the connection failed: a duplicate is harmless, but the server would wait for a lost answer. */
   async #respond(message: Message): Promise<void> {
     const session = this.currentSession();
-    const mayRetry = !session.over.signal.aborted;
+    const mayRetry = !session.over.aborted;
     await this.http.sendAnswer(() =>
       this.deliver(message, session).catch((error: unknown) => {
         const isBroken = error instanceof ConnectionError && (error.kind === "closed" || error.kind === "refused");
@@ -178,26 +180,27 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
   /** Passes what was received to the peer; returns whether it contains the response to `requestId`. */
   protected receive(decoded: Decoded, requestId?: Id): boolean {
     if (decoded.kind === "fault") {
-      this.pass({ kind: "fault", fault: decoded.fault }, requestId);
+      this.pass({ kind: "fault", fault: decoded.fault, about: requestId });
       return isSameId(decoded.fault.id, requestId);
     }
     if (decoded.kind === "message") {
       const { message } = decoded;
       // An error without an id can only belong to the request whose HTTP response contains it.
       const isUnnamed = requestId !== undefined && "error" in message && message.id === null;
-      this.pass({ kind: "message", message: isUnnamed ? { ...message, id: requestId } : message }, requestId);
+      this.pass({ kind: "message", message: isUnnamed ? { ...message, id: requestId } : message, about: requestId });
       return isUnnamed || isResponseTo(message, requestId);
     }
-    this.pass(decoded, requestId);
+    this.pass({ kind: "batch", items: decoded.items, about: requestId });
     return decoded.items.some((item) => "message" in item && isResponseTo(item.message, requestId));
   }
 
-  protected pass(inbound: Inbound, requestId?: Id): void {
+  /** Passes a message or an event on. */
+  protected pass(inbound: Inbound): void {
     if (this.closed.signal.aborted) return;
     const message = inbound.kind === "message" ? inbound.message : undefined;
     const isToolChange = message !== undefined && "method" in message && message.method === TOOLS_CHANGED;
     if (isToolChange || inbound.kind === "lost" || inbound.kind === "gap") this.tools.forget();
-    this.#receive(requestId === undefined ? inbound : ({ ...inbound, about: requestId } as Inbound));
+    this.#receive(inbound);
   }
 }
 

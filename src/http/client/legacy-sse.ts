@@ -3,6 +3,7 @@
 // requests in flight fail, and the next handshake opens a new stream.
 
 import { abortable, ignoreRejection, onAbort } from "../../core/async.ts";
+import { type Cancellation, CancelToken } from "../../core/cancel.ts";
 import { ConnectionError, refused } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, plainId, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
@@ -46,12 +47,12 @@ export class LegacySseTransport extends HttpTransport<Session> {
         const response = await this.postCall(message, session, sent, options);
         if (isSuccess(response)) {
           await this.acknowledged(response, message);
-          await abortable(sent.controller.signal, answered);
+          await abortable(sent.token.signal, answered);
           return;
         }
         const { error, body } = await readPostFailure(response, method);
         if (body === undefined) throw error;
-        this.pass({ kind: "message", message: { jsonrpc: "2.0", id, error: body } }, id);
+        this.pass({ kind: "message", message: { jsonrpc: "2.0", id, error: body }, about: id });
       });
     } finally {
       session.pending.delete(id);
@@ -66,7 +67,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
   protected post(
     message: Message,
     { address }: Session,
-    signal: AbortSignal,
+    signal: Cancellation,
     options: SendOptions = {},
   ): Promise<HttpResponse> {
     const url = address ?? this.http.url;
@@ -93,7 +94,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
   async #startSession(waiter: SendOptions): Promise<Session> {
     const { signal } = waiter;
     this.session?.over.abort(new ConnectionError("closed", "A new session was started"));
-    const over = new AbortController();
+    const over = new CancelToken();
     const session: Session = { address: undefined, pending: new Map(), over };
     this.session = session;
     const removeListener = onAbort(signal, () => over.abort(signal?.reason));

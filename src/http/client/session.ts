@@ -4,6 +4,7 @@
 // resumability). A session that the server has dropped is reported, so that a new one can be started.
 
 import { backoffMs, onAbort, pause, within, withTimeout } from "../../core/async.ts";
+import { type Cancellation, CancelToken } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
@@ -42,6 +43,8 @@ interface Session extends HttpSession {
   /** Undefined if the server does not use session ids. */
   id: string | undefined;
   revision: string | undefined;
+  /** Of its requests; undefined until the handshake is over. */
+  headers: Readonly<Record<string, string>> | undefined;
   /** Resolves when `initialized` has been delivered or the session is over. Other messages must not overtake it. */
   readonly ready: Promise<void>;
   readonly markReady: () => void;
@@ -52,11 +55,12 @@ interface Session extends HttpSession {
 }
 
 function newSession(): Session {
-  const over = new AbortController();
+  const over = new CancelToken();
   let markReady = (): void => undefined;
   const ready = new Promise<void>((resolve) => (markReady = resolve));
-  onAbort(over.signal, markReady);
-  return { id: undefined, revision: undefined, over, ready, markReady, listening: ready, isStreamRefused: false };
+  over.watch(markReady);
+  const names = { id: undefined, revision: undefined, headers: undefined };
+  return { ...names, over, ready, markReady, listening: ready, isStreamRefused: false };
 }
 
 export class SessionHttpTransport extends HttpTransport<Session> {
@@ -83,7 +87,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
       // This wait must not count towards the request's timeout.
       onWait?.(true);
       const session = await this.#readySession(message.method).finally(() => onWait?.(false));
-      sent.controller.signal.throwIfAborted();
+      if (sent.token.aborted) throw sent.token.reason;
       const response = await this.postCall(message, session, sent, options);
       if (session.isStreamRefused) {
         // The call has been authorized, so the stream may be too.
@@ -108,10 +112,11 @@ export class SessionHttpTransport extends HttpTransport<Session> {
   protected post(
     message: Message,
     session: Session,
-    signal: AbortSignal,
+    signal: Cancellation,
     options: SendOptions = {},
   ): Promise<HttpResponse> {
-    const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
+    const headers = session.headers ?? { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
+    if (session.revision !== undefined) session.headers = headers;
     const id = answerableId(message);
     const body = this.http.encode(message);
     return this.http.send({ method: "POST", headers, body, signal, added: options.headers, waiter: options, id });
@@ -179,7 +184,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
       // A server that speaks only legacy HTTP+SSE may answer the handshake so, and the style detection needs the status.
       const showsStyle = isHandshake && (status === 400 || status === 404 || status === 405);
       if (failure.body === undefined || showsStyle) throw failure.error;
-      this.pass({ kind: "message", message: { jsonrpc: "2.0", id, error: failure.body } }, id);
+      this.pass({ kind: "message", message: { jsonrpc: "2.0", id, error: failure.body }, about: id });
       return;
     }
     const take = (decoded: Decoded): boolean => {
@@ -204,7 +209,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     first: HttpResponse,
     { id, method }: RequestMessage,
     session: Session,
-    { controller: { signal } }: SentRequest<Session>,
+    { token: { signal } }: SentRequest<Session>,
     take: (decoded: Decoded) => boolean,
   ): Promise<void> {
     const position = new StreamPosition();
@@ -217,7 +222,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
         if (position.lastId === undefined) throw brokenStream(method, "and no event had an id to resume from");
         // The server has closed the stream, and has told us how long to wait before reconnecting.
         const { retryMs } = position;
-        if (outcome === "ended" && retryMs !== undefined) this.pass({ kind: "hang-up", retryMs }, id);
+        if (outcome === "ended" && retryMs !== undefined) this.pass({ kind: "hang-up", about: id, retryMs });
       }
       await pause(retryDelayMs(position, failures), signal);
       const resumed = await this.#openStream(session, position, signal, false);
@@ -237,7 +242,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
   }
 
   async #awaitStream(session: Session): Promise<void> {
-    if (session.over.signal.aborted) return;
+    if (session.over.aborted) return;
     await within(STREAM_HEAD_TIMEOUT_MS, new Promise<void>((resolve) => void this.#listen(session, resolve)));
   }
 
@@ -290,7 +295,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     const id = decoded.kind === "message" && isResponse(decoded.message) ? decoded.message.id : null;
     this.receive(decoded);
     const sent = this.findSent(id ?? undefined);
-    sent?.controller.abort(new ConnectionError("closed", "The request was answered on another stream"));
+    sent?.token.abort(new ConnectionError("closed", "The request was answered on another stream"));
     return false;
   }
 
@@ -331,7 +336,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
   }
 
   #reportLost(session: Session): void {
-    if (session !== this.session || session.over.signal.aborted) return;
+    if (session !== this.session || session.over.aborted) return;
     session.over.abort(new ConnectionError("closed", "The server has dropped the session"));
     this.pass({ kind: "lost" });
   }

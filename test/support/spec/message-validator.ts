@@ -3,7 +3,7 @@
 // inside `input_required` results. Errors with id null are accepted, since no schema has them. Without the official
 // schemas, a warning is printed and nothing is validated.
 
-import { idKey, isNotification, isRequest, isResponse } from "../../../src/jsonrpc/message.ts";
+import { type IdKey, idKey, isNotification, isRequest, isResponse } from "../../../src/jsonrpc/message.ts";
 import type { Message, RequestMessage, ResponseMessage } from "../../../src/jsonrpc/message.ts";
 import { NEWEST, revisionNamed } from "../../../src/protocol/revisions/index.ts";
 import { hasSpec, validateMessage, validateResult } from "./official-schema.ts";
@@ -23,7 +23,7 @@ export class MessageValidator {
   readonly #revision: string;
   readonly #closed: boolean;
   /** By the side that sent the request. */
-  readonly #pending: Readonly<Record<Side, Map<string, PendingRequest>>> = { client: new Map(), server: new Map() };
+  readonly #pending: Readonly<Record<Side, Map<IdKey, PendingRequest>>> = { client: new Map(), server: new Map() };
   /** The input requests of results, by their `requestState`. */
   readonly #inputRequests = new Map<unknown, Json>();
 
