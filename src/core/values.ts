@@ -82,14 +82,21 @@ export function lastLines(text: string, length: number): string {
  * A copy that may be changed: the same as a spread. Where V8 has seen objects of many shapes, it makes a new hidden class
  * for each spread, which takes longer, and stays in memory until the next full collection.
  */
-export function copyFields(value: { readonly [key: string]: unknown }): { [key: string]: unknown } {
-  const copy: { [key: string]: unknown } = {};
-  for (const name of Object.keys(value)) putField(copy, name, value[name]);
-  return copy;
+export function copyFields<Value>(value: { readonly [key: string]: Value }): { [key: string]: Value } {
+  return addFields({}, value);
+}
+
+/** Adds the fields to the object, and returns the object. */
+export function addFields<Value>(
+  object: { [key: string]: Value },
+  fields: { readonly [key: string]: Value } | undefined,
+): { [key: string]: Value } {
+  if (fields !== undefined) for (const name of Object.keys(fields)) putField(object, name, fields[name] as Value);
+  return object;
 }
 
 /** Sets a field whose name may be that of any JSON: the key `__proto__` becomes an own property too. */
-export function putField(object: { [key: string]: unknown }, name: string, value: unknown): void {
+export function putField<Value>(object: { [key: string]: Value }, name: string, value: Value): void {
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -2,7 +2,7 @@
 // body in headers, so that proxies can route them without reading the body. Headers and body must agree (specification,
 // basic/transports/streamable-http). Headers that repeat tool arguments are checked where the tool's schema is known.
 
-import { isObject } from "../core/values.ts";
+import { copyFields, isObject } from "../core/values.ts";
 import type { RequestMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
 import { decodeHeaderValue, encodeHeaderValue } from "../protocol/header-values.ts";
@@ -62,12 +62,11 @@ export function statelessHeaders({ method, params }: RequestMessage): Record<str
   const revision = isObject(meta) ? meta[META.revision] : undefined;
   const field = NAME_FIELDS.get(method);
   const name = field === undefined ? undefined : params?.[field];
-  return {
-    ...POST_HEADERS,
-    ...(typeof revision === "string" ? { [REVISION_HEADER]: revision } : undefined),
-    "mcp-method": encodeHeaderValue(method),
-    ...(typeof name === "string" ? { "mcp-name": encodeHeaderValue(name) } : undefined),
-  };
+  const headers = copyFields(POST_HEADERS);
+  if (typeof revision === "string") headers[REVISION_HEADER] = revision;
+  headers["mcp-method"] = encodeHeaderValue(method);
+  if (typeof name === "string") headers["mcp-name"] = encodeHeaderValue(name);
+  return headers;
 }
 
 export function sessionHeaders(session: string | undefined, revision: string | undefined): Record<string, string> {

@@ -16,7 +16,7 @@ import {
 } from "../../core/handler.ts";
 import { within } from "../../core/async.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
-import { fieldsOf } from "../../core/values.ts";
+import { addFields, copyFields, fieldsOf } from "../../core/values.ts";
 import {
   type Id,
   isId,
@@ -165,7 +165,9 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   #withServerInfo(method: string, result: Result): Result {
     const info = this.terms.discovered._meta?.[META.serverInfo];
     if (info === undefined || isVendorMethod(method)) return result;
-    return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
+    const shown = copyFields(result);
+    shown["_meta"] = addFields({ [META.serverInfo]: info }, result._meta);
+    return shown;
   }
 
   /** Sends a request of a task. Returns the answer in the server's revision; errors are in the newest. */

@@ -6,7 +6,7 @@ import { type Cancellation, signalOf } from "../../core/cancel.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { hiderOf, withWords } from "../../core/secrets.ts";
-import { asError, defined, errorMessage, fieldsOf, type Optional } from "../../core/values.ts";
+import { addFields, asError, copyFields, defined, errorMessage, fieldsOf, type Optional } from "../../core/values.ts";
 import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, isErrorBody, type Message, plainId } from "../../jsonrpc/message.ts";
 import type { SendOptions } from "../../transport/transport.ts";
@@ -75,7 +75,7 @@ export class HttpConnection {
     const { auth, requester } = this.#target;
     const { method, url = this.url, body, signal, added } = call;
     if (auth !== undefined) return this.#sendAuthorized(auth, call, url);
-    const headers = { ...this.#headers, ...added, ...call.headers };
+    const headers = addFields(addFields(copyFields(this.#headers), added), call.headers);
     const request: ClientHttpRequest = { method, url, headers, body, signal };
     let response = await requester(request);
     if (response.status < 300) return response;
@@ -92,7 +92,7 @@ export class HttpConnection {
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
       const sent = await whileWaiting(waiter, auth.authorize(outgoing));
-      const headers = { ...this.#headers, ...added, ...call.headers, ...sent };
+      const headers = addFields(addFields(addFields(copyFields(this.#headers), added), call.headers), sent);
       const request: ClientHttpRequest = { method, url, headers, body, signal: call.signal };
       let response = await requester(request);
       if (isRedirect(response)) response = await followRedirect(requester, request, response);

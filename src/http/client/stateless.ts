@@ -7,6 +7,7 @@ import { type Decoded, faultText } from "../../jsonrpc/codec.ts";
 import { isNotification, isResponse } from "../../jsonrpc/message.ts";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
 import { type Cancellation, CancelToken } from "../../core/cancel.ts";
+import { addFields } from "../../core/values.ts";
 import type { PendingCall } from "../../dialogue/calls/pending-calls.ts";
 import type { NotificationReceiver, UnaryTransport } from "../../dialogue/stateless/back.ts";
 import { changedMethod } from "../../protocol/lists.ts";
@@ -46,7 +47,7 @@ export class StatelessHttp implements UnaryTransport {
     call.onStop = onStop;
     const response = await http.send({
       method: "POST",
-      headers: { ...statelessHeaders(message), ...this.#tools.headersFor(message) },
+      headers: addFields(statelessHeaders(message), this.#tools.headersFor(message)),
       body: http.encode(message),
       signal: stop,
       added: call.context.headers,
