@@ -301,17 +301,17 @@ export function clientFilePath({ scope, path }: ClientFile, place: ClientPlace =
 
 /** The client that a file belongs to by its path, and which of the client's files it is. */
 export function findClientFile(path: string): { readonly client: Client; readonly file: ClientFile } | undefined {
-  const given = `/${path.replaceAll("\\", "/")}`;
+  const normalized = `/${path.replaceAll("\\", "/")}`;
   return CLIENTS.flatMap((client) => client.files.map((file) => ({ client, file }))).find(({ file }) => {
     const templates = typeof file.path === "string" ? [file.path] : Object.values(file.path);
-    return templates.some((template) => given.endsWith(`/${ending(template)}`));
+    return templates.some((template) => normalized.endsWith(`/${ending(template)}`));
   });
 }
 
 /** The folder that relative paths in a file refer to: of a file in a folder of a client, the folder above that. */
 export function baseFolder(path: string): string {
   const folder = dirname(path);
-  const clientFolder = [folder, dirname(folder)].find((one) => CLIENT_FOLDERS.has(basename(one)));
+  const clientFolder = [folder, dirname(folder)].find((parent) => CLIENT_FOLDERS.has(basename(parent)));
   return clientFolder === undefined ? folder : dirname(clientFolder);
 }
 

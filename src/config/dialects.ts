@@ -49,13 +49,16 @@ export function adaptDocument(root: Node, path: string, problems: Problems): Ada
   const hasProjects = projects !== undefined && membersOf(projects).some(({ value }) => find(value, "mcpServers"));
   const isSettings = file?.isSettings === true || hasProjects;
   const switches = serverSwitches(root);
-  const own = SECTION_KEYS.flatMap((label): Section[] => {
+  const rootSections = SECTION_KEYS.flatMap((label): Section[] => {
     const servers = find(root, label);
     return servers === undefined ? [] : [{ label, servers, client, disabled: switches }];
   });
-  if (own.length > 0 && !isSettings) {
+  if (rootSections.length > 0 && !isSettings) {
     const rest = membersOf(root).filter(({ key }) => !SECTION_KEYS.includes(key) && !(key === "mcp" && switches));
-    const children = [...own.map((one) => adaptSection(one, root, problems)), ...rest.map(({ property }) => property)];
+    const children = [
+      ...rootSections.map((section) => adaptSection(section, root, problems)),
+      ...rest.map(({ property }) => property),
+    ];
     return { root: { ...root, children }, isForeign: client !== undefined };
   }
   const foreign = FOREIGN_SECTIONS.flatMap(([name, ...keys]): Section[] => {
@@ -67,14 +70,14 @@ export function adaptDocument(root: Node, path: string, problems: Problems): Ada
   const local = projects === undefined ? [] : projectSections(projects);
   const sections = [
     ...local,
-    ...own,
-    ...foreign.filter(({ label }) => !(label === "mcp" && (nested || own.length > 0))),
+    ...rootSections,
+    ...foreign.filter(({ label }) => !(label === "mcp" && (nested || rootSections.length > 0))),
   ];
   if (sections.length === 0 && !isSettings) return { root, isForeign: client !== undefined };
   const inputs = membersOf(root)
     .concat(membersOf(find(root, "mcp")))
     .find(({ key }) => key === "inputs");
-  const adapted = withoutRepeated(sections).map((one) => adaptSection(one, root, problems));
+  const adapted = withoutRepeated(sections).map((section) => adaptSection(section, root, problems));
   const children = [...adapted, ...(inputs === undefined ? [] : [inputs.property])];
   return { root: { ...root, children }, isForeign: true, ...(hasProjects && { emptyHint: projectsHint(projects) }) };
 }
@@ -84,7 +87,7 @@ function ownerOf(name: string, root: Node, servers: Node): Client | undefined {
   const isOpencode =
     String(find(root, "$schema")?.value).includes("opencode") ||
     membersOf(servers).some(({ value }) => find(value, "command")?.type === "array");
-  return CLIENTS.find((one) => one.name === (isOpencode ? "opencode" : name));
+  return CLIENTS.find((client) => client.name === (isOpencode ? "opencode" : name));
 }
 
 /** The servers of Claude Code for the current folder, or the nearest folder above it. */

@@ -250,7 +250,7 @@ export class Problems {
   readonly text: string;
   /** The offset at which each line begins. */
   readonly #lines: readonly number[];
-  readonly #found = new Map<string, Problem>();
+  readonly #problems = new Map<string, Problem>();
   #errors = 0;
   /** The server whose entry is being read. */
   #server: string | undefined;
@@ -289,7 +289,7 @@ export class Problems {
   }
 
   sorted(): Problem[] {
-    return sortProblems([...this.#found.values()]);
+    return sortProblems([...this.#problems.values()]);
   }
 
   position(offset: number): Position {
@@ -316,7 +316,7 @@ export class Problems {
   ): void {
     const problem = defined({ ...this.position(offset), severity, message, hint, server });
     const key = JSON.stringify(problem);
-    if (isFatal(problem) && !this.#found.has(key)) this.#errors += 1;
-    this.#found.set(key, problem);
+    if (isFatal(problem) && !this.#problems.has(key)) this.#errors += 1;
+    this.#problems.set(key, problem);
   }
 }

@@ -252,9 +252,9 @@ async function buildGateway(
     work: () => T | Promise<T>,
   ): Promise<T | undefined> {
     try {
-      const one = await work();
-      created.push(one);
-      return one;
+      const resource = await work();
+      created.push(resource);
+      return resource;
     } catch (error) {
       problems.push(problemAt(position, error));
       return undefined;
@@ -283,14 +283,14 @@ async function buildGateway(
     let pids: readonly number[] = [];
     if (entry.missing !== undefined) return attempt(position, () => missingUpstream(entry, onState));
     return attempt(position, async () => {
-      const { target, options: own, signIn: how } = await entry.resolve();
+      const { target, options: upstreamOptions, signIn: how } = await entry.resolve();
       const onNotice = (text: string): void => onStderr?.(name, `${hide(text)}\n`);
       const url = typeof target === "string" ? new URL(target) : undefined;
       const auth = how && url && (await createAuthorizer({ name, url, settings: how }, { signIn, onNotice }));
-      const one = create(target, {
+      const created = create(target, {
         name,
         ...policy,
-        ...own,
+        ...upstreamOptions,
         ...defined({ auth }),
         ...(Object.keys(limits).length > 0 && { limits }),
         ...(onNoise && { onNoise: (line: string) => onNoise(name, hide(line)) }),
@@ -303,7 +303,7 @@ async function buildGateway(
           },
         }),
       });
-      return secrets.length === 0 ? one : redactUpstream(one, hide);
+      return secrets.length === 0 ? created : redactUpstream(created, hide);
     });
   }
 
@@ -318,8 +318,8 @@ async function buildGateway(
       return;
     }
     const middleware: Middleware[] = [];
-    for (const one of use) {
-      const layer = await createMiddleware(one, name, false);
+    for (const entry of use) {
+      const layer = await createMiddleware(entry, name, false);
       if (layer !== undefined) middleware.push(layer);
     }
     const inner = known?.inner.key === innerKey ? known.inner.made : await createUpstream(entry);
@@ -343,17 +343,17 @@ async function buildGateway(
   const upstreams = new Map<string, BuiltUpstream>();
   for (const entry of config.upstreams.values()) await buildUpstream(entry, before?.upstreams.get(entry.name));
   if (problems.length > 0) {
-    await Promise.allSettled(created.map(async (one) => one.close?.()));
+    await Promise.allSettled(created.map(async (resource) => resource.close?.()));
     throw new ConfigError(config.path, config.text, problems);
   }
   const { name, instructions, naming, path } = config;
   const hasCallers = config.callers.size > 0 || before?.hasCallers === true;
   const isDivided = config.upstreams.size > 1 || config.profiles.size > 0 || hasCallers;
   const gateway = chain(...built.map(({ made }) => made)).to(
-    Object.fromEntries([...upstreams].map(([own, { made }]) => [own, made])),
+    Object.fromEntries([...upstreams].map(([name, { made }]) => [name, made])),
     {
       ...naming,
-      upstreams: Object.fromEntries([...config.upstreams].map(([own, entry]) => [own, entry.naming])),
+      upstreams: Object.fromEntries([...config.upstreams].map(([name, entry]) => [name, entry.naming])),
       ...defined({ instructions, onWarning: options.onWarning }),
       ...(options.rememberNames !== false && { rememberNames: path }),
       ...(isDivided && { select: selectPart(config, hasCallers) }),
@@ -370,11 +370,11 @@ function missingUpstream(entry: UpstreamEntry, onState: CreateGatewayOptions["on
   const subject = `The upstream ${name}`;
   const refusal = (): ConnectionError =>
     new ConnectionError("refused", `${subject} does not run: ${missing}`, { mayHaveRun: false, subject });
-  const one = upstream(() => Promise.reject(refusal()));
-  one.status = () => ({ state: "incomplete", target, sessions: 0, pids: [], restarts: 0, problem: missing });
-  one.start = () => Promise.reject(refusal());
-  onState?.(name, one.status());
-  return one;
+  const incomplete = upstream(() => Promise.reject(refusal()));
+  incomplete.status = () => ({ state: "incomplete", target, sessions: 0, pids: [], restarts: 0, problem: missing });
+  incomplete.start = () => Promise.reject(refusal());
+  onState?.(name, incomplete.status());
+  return incomplete;
 }
 
 /** The middleware of an entry sees the server's own names, so this is not a gateway that changes names. */

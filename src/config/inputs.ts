@@ -58,16 +58,16 @@ export function readInputs(cursor: read.Cursor | undefined): ReadonlyMap<string,
 }
 
 function readInput(item: read.Cursor): Input | undefined {
-  const { id, type: given = "", ...rest } = read.readFields(item, READERS, read.warnIfMisspelt);
+  const { id, type: written = "", ...rest } = read.readFields(item, READERS, read.warnIfMisspelt);
   if (item.get("id") === undefined || id === "") {
     return item.error('"id" is missing', "${input:...} refers to the input by its id");
   }
-  const type = INPUT_TYPES.find((known) => known === given);
+  const type = INPUT_TYPES.find((known) => known === written);
   if (type === undefined) {
     const typeCursor = item.get("type");
     const hint = "write promptString for a string that a person types";
     if (typeCursor === undefined) item.error('"type" is missing', hint);
-    else typeCursor.error(`expected one of ${INPUT_TYPES.join(", ")}`, read.suggest(given, INPUT_TYPES) ?? hint);
+    else typeCursor.error(`expected one of ${INPUT_TYPES.join(", ")}`, read.suggest(written, INPUT_TYPES) ?? hint);
   }
   if (type === "pickString" && item.get("options") === undefined) {
     item.warn('"options" is missing, so any string is accepted', "list the choices, or write promptString");

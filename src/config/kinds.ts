@@ -125,7 +125,7 @@ export const cwd: read.Reader<string> = read
   .describe("The folder to start the command, programs or live sessions in. Default: the folder of this file.");
 
 const programString = read.stringThat(
-  (given) => given.trim() !== "" && !given.includes("\0"),
+  (text) => text.trim() !== "" && !text.includes("\0"),
   "not a valid command",
   "write the program to start, such as npx",
   "\\S",
@@ -133,17 +133,17 @@ const programString = read.stringThat(
 
 /** A program by name or path. A name is looked up on the PATH; anything with a slash is a path. */
 export const program: read.Reader<string> = read.reader(programString.schema, (cursor) => {
-  const found = programString(cursor);
-  if (found === undefined) return undefined;
-  const [name = "", ...rest] = found.trim().split(/\s+/);
+  const program = programString(cursor);
+  if (program === undefined) return undefined;
+  const [name = "", ...rest] = program.trim().split(/\s+/);
   // A path may contain spaces, but hardly the name of a program.
   if (rest.length > 0 && !/[/\\]/.test(name)) {
     // The arguments are not quoted, since one of them may be a secret.
     const isSecret = read.scanStrings(cursor).secrets.length > 0;
-    const alone = isSecret ? "..." : JSON.stringify(name);
-    return cursor.error("has arguments", `write "command": ${alone}, and each argument in "args": ["...", "..."]`);
+    const command = isSecret ? "..." : JSON.stringify(name);
+    return cursor.error("has arguments", `write "command": ${command}, and each argument in "args": ["...", "..."]`);
   }
-  return /[/\\]/.test(found) ? resolvePath(cursor.context.folder, found) : found;
+  return /[/\\]/.test(program) ? resolvePath(cursor.context.folder, program) : program;
 });
 
 /** Warns of what a shell would expand in arguments, except where a shell gets them as code. */
@@ -194,7 +194,7 @@ const transport = read.oneOf(TRANSPORTS);
 function transportFields(style: "stdio" | "http"): { type: read.Reader<string>; transport: read.Reader<string> } {
   const checked = read.reader(transport.schema, (cursor) => {
     const type = transport(cursor);
-    if (type === undefined || LOCAL.some((one) => one === type) === (style === "stdio")) return type;
+    if (type === undefined || LOCAL.some((local) => local === type) === (style === "stdio")) return type;
     const [has, needs] = style === "stdio" ? ["command", "url"] : ["url", "command"];
     return cursor.error(`does not fit an entry with "${has}"`, `remove it, or write "${needs}" instead of "${has}"`);
   });
@@ -223,11 +223,11 @@ export const command: UpstreamKind = defineKind(
     key: "command",
     purpose: "a program to start",
     isConnected: true,
-    read({ command: file, args = [], env: own = {}, cwd: folder, envFile }, cursor) {
+    read({ command: file, args = [], env: entryEnv = {}, cwd: folder, envFile }, cursor) {
       if (file === undefined) return undefined;
       checkArguments(cursor, file, args);
       checkScript(cursor, file, args, folder ?? cursor.context.folder);
-      const target = { command: file, args, env: own, cwd: folder ?? cursor.context.folder };
+      const target = { command: file, args, env: entryEnv, cwd: folder ?? cursor.context.folder };
       const settings = { ...target, ...defined({ envFile }) };
       const { position } = cursor.get("command") ?? cursor;
       return {
@@ -238,7 +238,7 @@ export const command: UpstreamKind = defineKind(
         ...requiredProgram(cursor, "command", { command: settings, position }),
         async resolve() {
           const fromFile = envFile === undefined ? {} : readEnvFile(envFile);
-          return { target: { ...target, env: { ...fromFile, ...own } } };
+          return { target: { ...target, env: { ...fromFile, ...entryEnv } } };
         },
       };
     },
@@ -255,7 +255,7 @@ function readEnvFile(file: string): Record<string, string> {
 
 const headerValues: read.Reader<Readonly<Record<string, string>>> = read.recordOf(
   read.stringThat(
-    (given) => /^[\t\x20-\x7e\x80-\xff]*$/.test(given),
+    (text) => /^[\t\x20-\x7e\x80-\xff]*$/.test(text),
     "not a valid header value",
     "write one line of Latin-1 characters",
   ),
@@ -303,10 +303,10 @@ export const url: UpstreamKind = defineKind(
     key: "url",
     purpose: "an HTTP address",
     isConnected: true,
-    read({ url: address, headers: given, forwardHeaders, oauth, auth = oauth }, cursor) {
+    read({ url: address, headers: entryHeaders, forwardHeaders, oauth, auth = oauth }, cursor) {
       if (address === undefined) return undefined;
-      const options = defined({ headers: given, forwardHeaders });
-      const hasHeader = Object.keys(given ?? {}).some((name) => name.toLowerCase() === "authorization");
+      const options = defined({ headers: entryHeaders, forwardHeaders });
+      const hasHeader = Object.keys(entryHeaders ?? {}).some((name) => name.toLowerCase() === "authorization");
       const key = cursor.get("auth") ?? cursor.get("oauth");
       if (hasHeader && auth !== undefined && auth !== false) {
         return key?.errorAtKey("the headers have an Authorization too", "keep one of them");
@@ -364,11 +364,11 @@ async function serverFromModule(file: string): Promise<Handler> {
 
 /** What a value that was meant to be replaced looks like, and what to write instead. */
 const PLACEHOLDERS: readonly (readonly [RegExp, (match: RegExpExecArray) => readonly [string, string]])[] = [
-  [/(?<![\w$])\$([A-Z_][A-Z0-9_]*)\b/, ([shown, name]) => [`${shown} is not expanded`, `write \${${name}}`]],
-  [/%([A-Z_][A-Z0-9_]*)%/, ([shown, name]) => [`${shown} is not expanded`, `write \${${name}}`]],
+  [/(?<![\w$])\$([A-Z_][A-Z0-9_]*)\b/, ([match, name]) => [`${match} is not expanded`, `write \${${name}}`]],
+  [/%([A-Z_][A-Z0-9_]*)%/, ([match, name]) => [`${match} is not expanded`, `write \${${name}}`]],
   [
     /<[A-Za-z][\w .-]{2,40}>|\byour[-_ ](?:[\w-]*[-_ ])?(?:key|token|secret|password)\b/i,
-    ([shown]) => [`${shown} looks like a placeholder`, "write the value, or ${NAME} to take it from the environment"],
+    ([match]) => [`${match} looks like a placeholder`, "write the value, or ${NAME} to take it from the environment"],
   ],
 ];
 

@@ -59,8 +59,8 @@ export async function createLiveServer(language: LanguageEntry, settings: LiveSe
 /** Puts code mode in front of a gateway. */
 export async function createCodeMode<G extends Handler>(gateway: G, settings: CodeSettings): Promise<CodeMode<G>> {
   const { createCodeMode: create } = await import("../live/code-mode.ts");
-  const { language: _name, ...given } = settings;
-  const options = optionsOf(given);
+  const { language: _name, ...liveSettings } = settings;
+  const options = optionsOf(liveSettings);
   return create(gateway, () => codeLanguage(settings).create(options), options);
 }
 
@@ -112,11 +112,11 @@ interface GrantsPart extends CodePart, RunningPart {
  * sandbox may change, and folders that contain what the gateway starts or relies on.
  */
 export async function grantProblems(config: GrantsPart): Promise<Problem[]> {
-  const { path: file, upstreams, code: settings, codePlace, codeProgram: about } = config;
+  const { path: file, upstreams, code: settings, codePlace, codeProgram: program } = config;
   const entries = [...upstreams.values()];
   const granting = [
     ...entries.map((entry) => ({ options: entry.settings["sandbox"], place: entry.sandbox, secrets: entry.secrets })),
-    { options: settings?.sandbox, place: codePlace, secrets: about?.secrets ?? [] },
+    { options: settings?.sandbox, place: codePlace, secrets: program?.secrets ?? [] },
   ].filter(({ options, place }) => typeof options === "object" && place !== undefined);
   if (granting.length === 0) return [];
   const { grantProblem, placeOf, resolveGrants, trustedPaths, writableOf } = await import("../live/grants.ts");
@@ -125,8 +125,8 @@ export async function grantProblems(config: GrantsPart): Promise<Problem[]> {
   const trusted = [
     ...trustedPaths(),
     { path: placeOf(file), what: "this config" },
-    ...[...middlewareFiles(config), ...started.flat()].map((one) => ({
-      path: placeOf(one),
+    ...[...middlewareFiles(config), ...started.flat()].map((file) => ({
+      path: placeOf(file),
       what: "which the gateway runs",
     })),
   ];
@@ -245,12 +245,12 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
 function sessionProgram(
   cursor: read.Cursor,
   { program: { name, hint } }: LanguageEntry,
-  { program: file = name, cwd: given }: LiveSettings,
+  { program: file = name, cwd: configuredCwd }: LiveSettings,
   key: string,
 ): Pick<UpstreamSource, "programs"> {
   if (file === undefined) return {};
   // Checked by its reader.
-  const folder = given as string | undefined;
+  const folder = configuredCwd as string | undefined;
   const { position } = cursor.get("program") ?? cursor.get(key) ?? cursor;
   return requiredProgram(cursor, "program", {
     command: { command: file, ...defined({ cwd: folder }) },

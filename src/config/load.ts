@@ -230,24 +230,24 @@ interface ReadResult {
 
 /** Without `ask`, no inputs are asked for, and values that depend on them are not checked. */
 async function readConfig(
-  given: string,
+  fileText: string,
   path: string,
   { env = process.env, middleware: more = new Map() }: ConfigOptions,
   ask?: AskInput,
 ): Promise<ReadResult> {
-  const text = given.replace(/^\uFEFF/, "");
+  const text = fileText.replace(/^\uFEFF/, "");
   const problems = new Problems(text);
   const file = resolve(path);
   const parsed = await parseDocument(problems, file);
   if (parsed === undefined) return { problems: problems.sorted() };
-  const { root, ...about } = adaptDocument(parsed, file, problems);
+  const { root, ...dialect } = adaptDocument(parsed, file, problems);
   const folder = baseFolder(file);
   const variables = new Variables(env, folder, problems);
   let builtIn: read.ReadContext["builtIn"];
   const readAll = async (): Promise<Config | undefined> => {
     const context: read.ReadContext = {
       ...{ problems, variables, folder, builtIn, needsBuiltIn: false, middleware: more, files: [] },
-      ...about,
+      ...dialect,
     };
     const config = readRoot(new read.Cursor(context, root, ""), { path: file, text });
     if (context.needsBuiltIn) {
@@ -274,8 +274,8 @@ const PLACES: Places = [
   [
     ["timeout", ...POLICY_KEYS],
     (key) => {
-      const own = key === "timeout" ? "timeoutMs" : key;
-      return `write {"defaults": {"${own}": ...}} for all servers, or write it in the entry of one`;
+      const option = key === "timeout" ? "timeoutMs" : key;
+      return `write {"defaults": {"${option}": ...}} for all servers, or write it in the entry of one`;
     },
   ],
   [
@@ -320,9 +320,9 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
 
 /** Reports a path that does not exist or is of the wrong kind. */
 async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCheck): Promise<void> {
-  const found = await stat(path).catch(() => undefined);
-  if (kind === "file" ? found?.isFile() : found?.isDirectory()) return;
-  const message = found === undefined ? `${kind} not found` : `not a ${kind}`;
+  const stats = await stat(path).catch(() => undefined);
+  if (kind === "file" ? stats?.isFile() : stats?.isDirectory()) return;
+  const message = stats === undefined ? `${kind} not found` : `not a ${kind}`;
   const hint = isSecret ? "check the variables in it" : `looked for ${path}`;
   if (severity === "error") cursor.error(message, hint);
   else cursor.warn(message, hint);

@@ -24,8 +24,8 @@ const MAX_PACKAGE_BYTES = 1_048_576;
 
 /** The files that an entry runs: its programs, its module, and scripts among its arguments. */
 export async function filesOf(entry: UpstreamSource, folder: string): Promise<string[]> {
-  const found = await Promise.all((entry.programs ?? []).map(({ command }) => findProgram(command)));
-  return [...found.filter((path) => path !== undefined), ...(await scriptsOf(entry, folder))];
+  const programs = await Promise.all((entry.programs ?? []).map(({ command }) => findProgram(command)));
+  return [...programs.filter((path) => path !== undefined), ...(await scriptsOf(entry, folder))];
 }
 
 async function scriptsOf({ settings, modules = [] }: UpstreamSource, folder: string): Promise<string[]> {
@@ -52,16 +52,16 @@ interface Settings {
  */
 async function mainScript(command: string, args: readonly string[], cwd: string): Promise<string[]> {
   const isCode = isShell(command) ? SHELL_CODE : /^-(?:[cemp]|pe)$|^--(?:eval|print)(?:=|$)/;
-  const found: string[] = [];
+  const scripts: string[] = [];
   for (const [at, arg] of args.entries()) {
     if (isCode.test(arg)) break;
     if (arg.startsWith("-") || PRELOAD.test(args[at - 1] ?? "")) continue;
     const files = await runFiles(localPath(arg, cwd));
-    found.push(...files);
+    scripts.push(...files);
     const mayBeValue = at > 0 && args[at - 1]?.startsWith("-") === true && !SCRIPT.test(arg);
     if (files.length > 0 && !mayBeValue) break;
   }
-  return found;
+  return scripts;
 }
 
 /** The modules that options of Node load, as far as they are named by a path or a file: URL. */
@@ -130,8 +130,8 @@ export async function digestFiles(config: RunningPart): Promise<string> {
 
 /** What changes with a file that is too long to be read, or that may be run and not read. */
 async function unreadState(file: string): Promise<unknown> {
-  const found = await stat(file).catch(() => undefined);
-  return found?.isFile() === true ? [found.size, found.ctimeMs] : "cannot be read";
+  const stats = await stat(file).catch(() => undefined);
+  return stats?.isFile() === true ? [stats.size, stats.ctimeMs] : "cannot be read";
 }
 
 /**
@@ -146,8 +146,8 @@ async function runFiles(path: string): Promise<string[]> {
   const description = join(path, "package.json");
   const main = mainOf(await readBounded(description, MAX_PACKAGE_BYTES).catch(() => undefined));
   const mains = main === undefined ? [] : [main, `${main}.js`, `${main}/index.js`];
-  const found = await existing([...mains, "index.js", "index.ts", "__main__.py"].map((name) => join(path, name)));
-  return [...files, ...(main === undefined ? [] : [description]), ...found];
+  const entryFiles = await existing([...mains, "index.js", "index.ts", "__main__.py"].map((name) => join(path, name)));
+  return [...files, ...(main === undefined ? [] : [description]), ...entryFiles];
 }
 
 const ENDINGS = [".js", ".ts", ".tsx", ".cjs", ".mjs", ".node"];
@@ -163,6 +163,8 @@ function mainOf(description: Buffer | undefined): string | undefined {
 
 async function existing(candidates: readonly string[]): Promise<string[]> {
   const isFile = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined))?.isFile() === true;
-  const found = await Promise.all([...new Set(candidates)].map(async (path) => ((await isFile(path)) ? [path] : [])));
-  return found.flat();
+  const existingFiles = await Promise.all(
+    [...new Set(candidates)].map(async (path) => ((await isFile(path)) ? [path] : [])),
+  );
+  return existingFiles.flat();
 }

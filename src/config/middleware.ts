@@ -118,7 +118,7 @@ function readNamed(
   cursor: read.Cursor,
   name: string,
   written: string,
-  given: read.Cursor | undefined,
+  optionsCursor: read.Cursor | undefined,
 ): NamedMiddleware | undefined {
   const { context } = cursor;
   const { builtIn, middleware, problems, folder } = context;
@@ -128,22 +128,24 @@ function readNamed(
   }
   const factory = middleware.get(name) ?? builtIn.get(name);
   if (factory === undefined) {
-    const shown = JSON.stringify(written);
+    const quotedName = JSON.stringify(written);
     const names = [...new Set([...builtIn.keys(), ...middleware.keys()])];
     const known = `there are ${names.join(", ")}; write {"use": "./mine.ts"} for a module of your own`;
     const isPath = /\.|[/\\]/.test(written);
-    const hint = isPath ? `write {"use": ${shown}} for a module of your own` : (read.suggest(written, names) ?? known);
-    problems.error(cursor.keyOffset, `There is no middleware ${shown}`, hint);
+    const hint = isPath
+      ? `write {"use": ${quotedName}} for a module of your own`
+      : (read.suggest(written, names) ?? known);
+    problems.error(cursor.keyOffset, `There is no middleware ${quotedName}`, hint);
     return undefined;
   }
   const definition = builtIn.get(name)?.definition;
-  const options = given && read.readAs(given, definition && optionsSchema(definition));
-  const { isPending, secrets } = read.scanStrings(given ?? cursor);
+  const options = optionsCursor && read.readAs(optionsCursor, definition && optionsSchema(definition));
+  const { isPending, secrets } = read.scanStrings(optionsCursor ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
   // again.
   const problem = isPending ? undefined : checkByCreating(() => factory(options, { folder }));
   if (problem === undefined) return { kind: "named", name, options, folder, position: cursor.position };
-  const { offset } = findOption(given ?? cursor, problem.option);
+  const { offset } = findOption(optionsCursor ?? cursor, problem.option);
   problems.error(offset, hiderOf(secrets, 1)(problem.message));
   return undefined;
 }

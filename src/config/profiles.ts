@@ -88,7 +88,7 @@ export const callers: read.Reader<ReadonlyMap<string, Partial<CallerEntry>>> = n
 /** Checks profiles and callers against the servers and each other. */
 export function readAccess(
   root: read.Cursor,
-  given: {
+  sections: {
     readonly profiles?: ReadonlyMap<string, Profile>;
     readonly callers?: ReadonlyMap<string, Partial<CallerEntry>>;
   },
@@ -96,7 +96,7 @@ export function readAccess(
   sharedToken: string | undefined,
 ): Access {
   const known = [...servers.upstreams.keys(), ...servers.disabled];
-  for (const [name] of given.profiles ?? []) {
+  for (const [name] of sections.profiles ?? []) {
     for (const item of root.get("profiles")?.get(name)?.get("servers")?.items() ?? []) {
       const server = read.anyString(item);
       if (server === undefined || known.includes(server)) continue;
@@ -108,30 +108,30 @@ export function readAccess(
   }
   const all = new Map<string, CallerEntry>();
   const tokens = new Map<string, string>(sharedToken === undefined ? [] : [[sharedToken, "listen.token"]]);
-  for (const [name, { token: own, profile: used }] of given.callers ?? []) {
+  for (const [name, { token: callerToken, profile: used }] of sections.callers ?? []) {
     const cursor = root.get("callers")?.get(name);
-    if (own === undefined) {
+    if (callerToken === undefined) {
       if (cursor?.get("token") === undefined) cursor?.error('"token" is missing', 'write {"token": "${MY_TOKEN}"}');
       continue;
     }
-    const other = tokens.get(own);
+    const other = tokens.get(callerToken);
     if (other !== undefined) cursor?.get("token")?.error(`the same token as ${other}`, "give each caller its own");
-    tokens.set(own, `callers.${name}`);
-    if (used !== undefined && given.profiles?.has(used) !== true) {
-      const names = [...(given.profiles?.keys() ?? [])];
+    tokens.set(callerToken, `callers.${name}`);
+    if (used !== undefined && sections.profiles?.has(used) !== true) {
+      const names = [...(sections.profiles?.keys() ?? [])];
       const hint = names.length === 0 ? "write it in profiles" : `there are ${names.join(", ")}`;
       cursor?.get("profile")?.error(`there is no profile ${JSON.stringify(used)}`, read.suggest(used, names) ?? hint);
     }
-    all.set(name, { token: own, ...defined({ profile: used }) });
+    all.set(name, { token: callerToken, ...defined({ profile: used }) });
   }
-  return { profiles: given.profiles ?? new Map(), callers: all };
+  return { profiles: sections.profiles ?? new Map(), callers: all };
 }
 
 /** A config, as far as it says who sees what. */
 type AccessOf = Access & { readonly upstreams: ReadonlyMap<string, unknown> };
 
 /** What a caller sees: some of the servers, with the rules of a profile. */
-interface Sight {
+interface VisiblePart {
   readonly key: string;
   readonly servers: ReadonlySet<string>;
   readonly profile: Profile;
@@ -141,15 +141,19 @@ const PROFILE_PATH = /^\/mcp\/([^/]+)$/;
 const SERVER_PATH = /^\/servers\/([^/]+)\/mcp$/;
 
 /** `endpoint` is the path, undefined for the main one. Returns undefined if the caller has nothing at the path. */
-function sightOf(config: AccessOf, endpoint: string | undefined, principal: string | undefined): Sight | undefined {
+function visiblePartOf(
+  config: AccessOf,
+  endpoint: string | undefined,
+  principal: string | undefined,
+): VisiblePart | undefined {
   const bound = principal === undefined ? undefined : config.callers.get(principal)?.profile;
   const named = segmentOf(PROFILE_PATH, endpoint);
   const server = segmentOf(SERVER_PATH, endpoint);
   if (endpoint !== undefined && named === undefined && server === undefined) return undefined;
   // A caller with a profile has no other one.
   if (bound !== undefined && named !== undefined && named !== bound) return undefined;
-  const own = bound ?? named;
-  const profile = own === undefined ? {} : config.profiles.get(own);
+  const profileName = bound ?? named;
+  const profile = profileName === undefined ? {} : config.profiles.get(profileName);
   if (profile === undefined) return undefined;
   const all = [...config.upstreams.keys()].filter((name) => profile.servers?.includes(name) ?? true);
   if (server !== undefined && !all.includes(server)) return undefined;
@@ -172,12 +176,12 @@ function segmentOf(pattern: RegExp, path: string | undefined): string | undefine
 
 /** Whether there is something at a path for a caller: `/servers/NAME/mcp` or `/mcp/PROFILE`. */
 export function hasPath(config: AccessOf, path: string, principal: string | undefined): boolean {
-  return sightOf(config, path, principal) !== undefined;
+  return visiblePartOf(config, path, principal) !== undefined;
 }
 
 /** Whether a caller sees a server, or some of what it offers. */
 export function seesServer(config: AccessOf, server: string, principal: string | undefined): boolean {
-  return sightOf(config, undefined, principal)?.servers.has(server) === true;
+  return visiblePartOf(config, undefined, principal)?.servers.has(server) === true;
 }
 
 /** Whether a caller may use everything. */
@@ -199,7 +203,7 @@ export function selectPart(config: AccessOf, hasCallers: boolean): SelectPart {
       throw McpError.of("unauthorized", "You are not among the callers of this gateway");
     }
     if (endpoint === undefined && config.callers.size === 0) return undefined;
-    const sight = sightOf(config, endpoint, principal);
+    const sight = visiblePartOf(config, endpoint, principal);
     if (sight === undefined) return nothing;
     const { key, servers, profile } = sight;
     const part = parts.get(key) ?? {

@@ -67,7 +67,7 @@ export function stringThat(
 }
 
 export const nonEmptyString: Reader<string> = stringThat(
-  (given) => given.trim() !== "",
+  (text) => text.trim() !== "",
   "must not be empty",
   "write something, or remove it",
   "\\S",
@@ -76,7 +76,7 @@ export const nonEmptyString: Reader<string> = stringThat(
 /** `advise` returns the hint for a string that is not one of the choices. */
 export function oneOf<const T extends string>(
   choices: readonly T[],
-  advise: (given: string) => string | undefined = (given) => suggest(given, choices),
+  advise: (given: string) => string | undefined = (text) => suggest(text, choices),
 ): Reader<T> {
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
   return reader({ anyOf: [{ enum: choices }, STRING_WITH_VARIABLE] }, (cursor) => {
@@ -104,8 +104,8 @@ interface Bounds {
 export function numberIn(bounds: Bounds, expected: string): Reader<number> {
   const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Number.MAX_SAFE_INTEGER } = bounds;
   const { type = "number" } = bounds;
-  const fits = (given: number): boolean =>
-    given >= minimum && given > exclusiveMinimum && given <= maximum && (type === "number" || Number.isInteger(given));
+  const fits = (value: number): boolean =>
+    value >= minimum && value > exclusiveMinimum && value <= maximum && (type === "number" || Number.isInteger(value));
   return reader({ ...bounds, type: [type, "string"], pattern: WITH_VARIABLE }, (cursor) => {
     const { kind, value } = cursor;
     if (kind === "number") return fits(Number(value)) ? Number(value) : cursor.error(`expected ${expected}`);
@@ -115,8 +115,8 @@ export function numberIn(bounds: Bounds, expected: string): Reader<number> {
     }
     const read = cursor.expand();
     if (read === undefined || read.isPending) return undefined;
-    const given = read.text.trim() === "" ? Number.NaN : Number(read.text);
-    return fits(given) ? given : cursor.error(`expected ${expected}${AFTER_EXPANSION}`);
+    const expanded = read.text.trim() === "" ? Number.NaN : Number(read.text);
+    return fits(expanded) ? expanded : cursor.error(`expected ${expected}${AFTER_EXPANSION}`);
   });
 }
 
@@ -137,17 +137,17 @@ const MIN_PLAUSIBLE_MS = 1_000;
 /** Warns of a duration that was probably meant to be in seconds. */
 function timeoutIn(inner: Reader<number>): Reader<number> {
   return reader(inner.schema, (cursor) => {
-    const given = inner(cursor);
-    if (cursor.kind === "number" && given !== undefined && given > 0 && given < MIN_PLAUSIBLE_MS) {
-      cursor.warn("less than a second", `the unit is milliseconds: write ${given}000 for ${given} seconds`);
+    const ms = inner(cursor);
+    if (cursor.kind === "number" && ms !== undefined && ms > 0 && ms < MIN_PLAUSIBLE_MS) {
+      cursor.warn("less than a second", `the unit is milliseconds: write ${ms}000 for ${ms} seconds`);
     }
-    return given;
+    return ms;
   });
 }
 
 export function arrayOf<T>(item: Reader<T>, expected: string): Reader<readonly T[]> {
   return reader({ type: "array", items: item.schema }, (cursor) =>
-    cursor.kind === "array" ? cursor.items().flatMap((one) => item(one) ?? []) : wrongType(cursor, expected),
+    cursor.kind === "array" ? cursor.items().flatMap((cursor) => item(cursor) ?? []) : wrongType(cursor, expected),
   );
 }
 
@@ -156,7 +156,7 @@ export function recordOf<T>(value: Reader<T>, expected: string): Reader<Readonly
   return reader({ type: "object", additionalProperties: value.schema }, (cursor) => {
     if (cursor.kind !== "object") return wrongType(cursor, expected);
     const read = cursor.members().map((member) => [member.name, value(member)] as const);
-    return Object.fromEntries(read.filter((one): one is readonly [string, T & {}] => one[1] !== undefined));
+    return Object.fromEntries(read.filter((entry): entry is readonly [string, T & {}] => entry[1] !== undefined));
   });
 }
 
@@ -171,7 +171,7 @@ export function readAs(cursor: Cursor, schema: unknown): unknown {
     return isNumber && Number.isFinite(Number(text)) ? Number(text) : text;
   }
   const { anyOf = [schema] } = isObject(schema) ? schema : {};
-  const form = (anyOf as readonly unknown[]).find((one) => isObject(one) && one["type"] === cursor.kind);
+  const form = (anyOf as readonly unknown[]).find((form) => isObject(form) && form["type"] === cursor.kind);
   const { items, properties, additionalProperties } = isObject(form) ? form : {};
   if (cursor.kind === "array") return cursor.items().map((item) => readAs(item, items));
   if (cursor.kind !== "object") return cursor.value;
@@ -239,8 +239,8 @@ export function schemasOf(fields: Fields): Readonly<Record<string, Schema>> {
 
 /** A path relative to the folder of the config, which need not exist. */
 const path: Reader<string> = reader(nonEmptyString.schema, (cursor) => {
-  const given = nonEmptyString(cursor);
-  return given === undefined ? undefined : resolve(cursor.context.folder, given);
+  const path = nonEmptyString(cursor);
+  return path === undefined ? undefined : resolve(cursor.context.folder, path);
 });
 
 /** The reader of an option, from the field that declares it for code. */
@@ -262,7 +262,7 @@ function readerWithoutDescription(field: Partial<Field>): Reader<unknown> {
   const { schema = {}, expected, problem, fields, forms, isPath } = field;
   const { type, enum: choices, items, pattern = "" } = schema as FieldSchema;
   if (problem !== undefined) {
-    return stringThat((given) => new RegExp(pattern).test(given), ...problem, `${pattern}|${WITH_VARIABLE}`);
+    return stringThat((text) => new RegExp(pattern).test(text), ...problem, `${pattern}|${WITH_VARIABLE}`);
   }
   if (fields !== undefined) return objectOf(readersOf(fields), expected ?? "an object");
   if (forms !== undefined) return oneForm(forms.map(readerOf), expected ?? 'true, false, or ["NAME", ...]');

@@ -53,9 +53,9 @@ function foreignKeys(
   );
 }
 
-const sameAs = ([key, own]: readonly [string, string]): readonly [string, read.Schema] => {
-  const { description: _, ...schema } = FIELDS[own]?.schema ?? {};
-  return [key, { description: `Same as ${own}, by the name that another client uses.`, ...schema }];
+const sameAs = ([key, field]: readonly [string, string]): readonly [string, read.Schema] => {
+  const { description: _, ...schema } = FIELDS[field]?.schema ?? {};
+  return [key, { description: `Same as ${field}, by the name that another client uses.`, ...schema }];
 };
 
 const SERVER_SCHEMA: read.Schema = {

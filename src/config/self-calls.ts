@@ -47,8 +47,8 @@ function servesConfig(entry: { readonly cwd?: unknown }, config: string): boolea
   const words = ownArguments(entry) ?? [];
   const at = words.findIndex((word) => word === "serve" || word === "up");
   if (at === -1 || !isOwnEntry(entry) || words.includes("--live")) return false;
-  const given = words.slice(at + 1).filter((word, index, all) => !VALUE_OPTIONS.has(all[index - 1] ?? ""));
-  const [file = "catenary.json"] = given.filter((word) => !word.startsWith("-"));
+  const operands = words.slice(at + 1).filter((word, index, all) => !VALUE_OPTIONS.has(all[index - 1] ?? ""));
+  const [file = "catenary.json"] = operands.filter((word) => !word.startsWith("-"));
   const folder = typeof entry.cwd === "string" ? entry.cwd : ".";
   return realPath(resolve(folder, file)) === realPath(config);
 }
@@ -66,8 +66,8 @@ export function isOwnUrl(url: unknown, { host = LISTEN_DEFAULTS.host, port = LIS
   if (typeof url !== "string" || !URL.canParse(url)) return false;
   const target = new URL(url);
   if (target.protocol !== "http:" || Number(target.port || 80) !== port) return false;
-  const own = urlHost(host);
-  return target.hostname === own || (isThisMachine(target.hostname) && isThisMachine(own));
+  const ownHost = urlHost(host);
+  return target.hostname === ownHost || (isThisMachine(target.hostname) && isThisMachine(ownHost));
 }
 
 /** Clients reach a server that listens on all addresses at a loopback address. */
@@ -101,8 +101,8 @@ export function reportSelfCalls(
 
 /** Entries with the default address of a gateway. Only a warning, since another server may be there. */
 export function warnOfDefaultAddress(upstreams: readonly UpstreamEntry[], listen: Address): Problem[] {
-  const found = listen.port === undefined ? upstreams.filter(({ url }) => isOwnUrl(url, listen)) : [];
-  return found.map(({ name, position }) => ({
+  const selfCalls = listen.port === undefined ? upstreams.filter(({ url }) => isOwnUrl(url, listen)) : [];
+  return selfCalls.map(({ name, position }) => ({
     ...position,
     severity: "warning",
     message: `The URL of ${name} is where \`catenary up\` listens by default; if it is this gateway, it would call itself`,

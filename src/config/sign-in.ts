@@ -45,7 +45,7 @@ const FIELDS = {
     .describe(SETTINGS.scopes.description),
   metadataUrl: read
     .stringThat(
-      (given) => URL.canParse(given) && new URL(given).protocol === "https:" && new URL(given).pathname !== "/",
+      (text) => URL.canParse(text) && new URL(text).protocol === "https:" && new URL(text).pathname !== "/",
       "not the URL of a metadata document",
       "write an https URL with a path, such as https://example.com/client.json",
       "^https://|\\$\\{",
@@ -62,12 +62,12 @@ function settingsReader(
   onUnknown?: (unknown: read.Cursor, known: readonly string[]) => void,
 ): read.Reader<SignInSettings | false> {
   const fields = { ...FIELDS, ...CURSOR_FIELDS };
-  const own = { properties: read.schemasOf(FIELDS), additionalProperties: false };
-  return read.reader({ type: ["object", "boolean"], ...(onUnknown === undefined && own) }, (cursor) => {
+  const objectSchema = { properties: read.schemasOf(FIELDS), additionalProperties: false };
+  return read.reader({ type: ["object", "boolean"], ...(onUnknown === undefined && objectSchema) }, (cursor) => {
     if (cursor.kind === "boolean") return cursor.value === true ? {} : false;
     if (cursor.kind !== "object") return read.wrongType(cursor, EXPECTED);
-    const { CLIENT_ID, CLIENT_SECRET, ...given } = read.readFields(cursor, fields, onUnknown);
-    const settings = { ...defined({ clientId: CLIENT_ID, clientSecret: CLIENT_SECRET }), ...given };
+    const { CLIENT_ID, CLIENT_SECRET, ...written } = read.readFields(cursor, fields, onUnknown);
+    const settings = { ...defined({ clientId: CLIENT_ID, clientSecret: CLIENT_SECRET }), ...written };
     if (
       settings.clientSecret !== undefined &&
       settings.clientId === undefined &&
@@ -159,8 +159,8 @@ function tokenNeeded({ name, url }: SignInTarget): ConnectionError {
 
 /** The error for callers, who may be on another machine. It names the host alone. */
 export function signInNeeded({ name, url }: SignInTarget, why = "asks for a sign-in or a token"): ConnectionError {
-  const shown = name === undefined || /^[\w.-]+$/.test(name) ? name : JSON.stringify(name);
-  const command = shown === undefined ? "`catenary login` with its URL" : `\`catenary login ${shown}\``;
+  const quotedName = name === undefined || /^[\w.-]+$/.test(name) ? name : JSON.stringify(name);
+  const command = quotedName === undefined ? "`catenary login` with its URL" : `\`catenary login ${quotedName}\``;
   const advice = `run ${command} where the gateway runs, or set an Authorization header for it`;
   return new ConnectionError("unauthorized", `${url.host} ${why}: ${advice}`, { mayHaveRun: false });
 }

@@ -12,11 +12,11 @@ const EXAMPLE = '["git", "docker"]';
 
 /** A program by name or path, as in "command", but without arguments. */
 const programName: read.Reader<string> = read.reader(read.nonEmptyString.schema, (cursor) => {
-  const given = read.nonEmptyString(cursor);
-  if (given === undefined) return undefined;
-  if (given.includes("\0")) return cursor.error("not a valid program", `write names, such as ${EXAMPLE}`);
-  if (/[/\\]/.test(given)) return resolvePath(cursor.context.folder, given);
-  if (!/\s/.test(given)) return given;
+  const program = read.nonEmptyString(cursor);
+  if (program === undefined) return undefined;
+  if (program.includes("\0")) return cursor.error("not a valid program", `write names, such as ${EXAMPLE}`);
+  if (/[/\\]/.test(program)) return resolvePath(cursor.context.folder, program);
+  if (!/\s/.test(program)) return program;
   return cursor.error("has arguments", "write the program alone; callers give the arguments, and include limits them");
 });
 
@@ -46,8 +46,8 @@ export const programs: UpstreamKind = defineKind(
     ...read.readersOf(PROGRAM_FIELDS),
     programs: read
       .reader({ ...programNames.schema, minItems: 1 }, (cursor) => {
-        const given = programNames(cursor);
-        if (given?.length !== 0 || cursor.items().length > 0) return given;
+        const names = programNames(cursor);
+        if (names?.length !== 0 || cursor.items().length > 0) return names;
         return cursor.error("must not be empty", 'name at least one program, such as ["git"]');
       })
       .describe(
@@ -118,7 +118,7 @@ export const openapi: UpstreamKind = defineKind(
     ),
     baseUrl: read
       .stringThat(
-        (given) => isHttpUrl(given) && new URL(given).search === "" && new URL(given).hash === "",
+        (text) => isHttpUrl(text) && new URL(text).search === "" && new URL(text).hash === "",
         "not a valid base URL",
         "write one that begins with https:// or http://, without a user name, password or query",
         "^https?://|\\$\\{",

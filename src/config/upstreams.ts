@@ -200,13 +200,13 @@ function readUpstream(cursor: read.Cursor, defaults: UpstreamPolicy): UpstreamEn
   const isOwn = (key: string): boolean => Object.hasOwn(kind.fields, key);
   const source = kind.read(Object.fromEntries(Object.entries(values).filter(([key]) => isOwn(key))), cursor);
   if (source === undefined) return undefined;
-  const given = defined(Object.fromEntries(POLICY_KEYS.map((key) => [key, values[key]]))) as UpstreamPolicy;
-  const policy = kind.isConnected === true ? { ...defaults, ...given } : given;
+  const entryPolicy = defined(Object.fromEntries(POLICY_KEYS.map((key) => [key, values[key]]))) as UpstreamPolicy;
+  const policy = kind.isConnected === true ? { ...defaults, ...entryPolicy } : entryPolicy;
   for (const option of kind.plural === undefined ? [] : POLICY_KEYS.filter((key) => !isOwn(key))) {
     cursor.get(option)?.warnAtKey("ignored", `${kind.plural} do not have this option`);
   }
-  const own = cursor.members().filter(({ name }) => isOwn(name));
-  const secrets = own.flatMap((member) => read.scanStrings(member).secrets);
+  const ownMembers = cursor.members().filter(({ name }) => isOwn(name));
+  const secrets = ownMembers.flatMap((member) => read.scanStrings(member).secrets);
   const use = [...(values.use ?? []), ...(isOwn("include") ? [] : toolFilter(cursor, values))];
   const naming: UpstreamNaming = defined({ names: values.names, prefix: values.prefix });
   return {
@@ -305,7 +305,7 @@ function warnOfLabels(entries: readonly read.Cursor[], upstreams: Upstreams["ups
 }
 
 function rejectEmpty(root: read.Cursor, areDisabled: boolean): void {
-  const cursor = SECTION_KEYS.map((section) => root.get(section)).find((one) => one !== undefined);
+  const cursor = SECTION_KEYS.map((section) => root.get(section)).find((section) => section !== undefined);
   const misspelt = root
     .members()
     .find(({ name }) => !SECTION_KEYS.includes(name) && read.nearestKey(name, SECTION_KEYS));
@@ -346,8 +346,8 @@ export type Requirements = Pick<UpstreamEntry, "programs" | "sandbox" | "warning
 
 /** Returns only warnings: a program or a sandbox that is missing now may exist when the config is used. */
 export async function findMissingPrograms(upstreams: readonly Requirements[]): Promise<Problem[]> {
-  const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((one) => ({ one, secrets })));
-  const problems = await Promise.all(required.map(({ one, secrets }) => checkProgram(one, secrets)));
+  const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((program) => ({ program, secrets })));
+  const problems = await Promise.all(required.map(({ program, secrets }) => checkProgram(program, secrets)));
   const sandboxes = upstreams.flatMap(({ sandbox = [] }) => sandbox);
   return [
     ...[...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined),
@@ -356,12 +356,12 @@ export async function findMissingPrograms(upstreams: readonly Requirements[]): P
 }
 
 async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]): Promise<Problem | undefined> {
-  const found = await findSpawnProblem(program.command);
-  if (found === undefined) return undefined;
+  const spawnProblem = await findSpawnProblem(program.command);
+  if (spawnProblem === undefined) return undefined;
   const hide = createRedactor(secrets);
-  const what = hide(found.problem);
+  const what = hide(spawnProblem.problem);
   const message = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
   const { position } = program;
-  const hint = program.hint === undefined ? found.hint?.text : (found.fix ?? program.hint);
+  const hint = program.hint === undefined ? spawnProblem.hint?.text : (spawnProblem.fix ?? program.hint);
   return { ...position, severity: "warning", message, ...(hint !== undefined && { hint: hide(hint) }) };
 }

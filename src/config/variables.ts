@@ -124,27 +124,28 @@ export class Variables {
   }
 
   /** Expands the string that begins at `start` in the text. If a reference has no value, reports it and returns undefined. */
-  expand(given: string, start: number): Expanded | undefined {
+  expand(raw: string, start: number): Expanded | undefined {
     let [isPending, isComplete] = [false, true];
     let [literals, references] = [0, 0];
     const secrets = new Map<string, Secret>();
     const offsetOf = offsetsIn(this.#problems.text, start);
-    const text = given.replaceAll(REFERENCE, (reference: string, at: number) => {
+    const text = raw.replaceAll(REFERENCE, (reference: string, at: number) => {
       if (reference === "$${") return "${";
       references += 1;
       if (references > MAX_REFERENCES || this.#expanded > MAX_EXPANDED) return "";
       const offset = offsetOf(at);
-      const found = reference.endsWith("}") ? this.#find(reference.slice(2, -1), offset) : "literal";
-      if (found === "literal") {
+      const expanded = reference.endsWith("}") ? this.#find(reference.slice(2, -1), offset) : "literal";
+      if (expanded === "literal") {
         literals += 1;
         if (literals <= MAX_LITERAL_WARNINGS) this.#warnOfLiteral(offset, reference);
         return reference;
       }
-      if (found === undefined) isComplete = false;
-      else if (found.isPending === true) isPending = true;
-      if (found?.isSecret === true) secrets.set(`${reference} ${found.text}`, { value: found.text, reference });
-      this.#expanded += found?.text.length ?? 0;
-      return found?.text ?? "";
+      if (expanded === undefined) isComplete = false;
+      else if (expanded.isPending === true) isPending = true;
+      if (expanded?.isSecret === true)
+        secrets.set(`${reference} ${expanded.text}`, { value: expanded.text, reference });
+      this.#expanded += expanded?.text.length ?? 0;
+      return expanded?.text ?? "";
     });
     if (references > MAX_REFERENCES) {
       const hint = "put them together in one variable, or in a file for ${file:path}";
@@ -192,10 +193,10 @@ export class Variables {
       this.#problems.error(offset, `The default of ${name} contains a variable`, "write a plain string after the :-");
       return undefined;
     }
-    const found = this.#env[name];
+    const value = this.#env[name];
     // As in a shell, a default also replaces an empty value.
-    const text = fallback === undefined ? found : found === undefined || found === "" ? fallback : found;
-    if (text !== undefined) return { text, isSecret: found !== undefined };
+    const text = fallback === undefined ? value : value === undefined || value === "" ? fallback : value;
+    if (text !== undefined) return { text, isSecret: value !== undefined };
     const [near] = nearest(name, this.#predefined.keys(), 1);
     this.#problems.missing(
       offset,
@@ -235,9 +236,9 @@ export class Variables {
 
   /** Any other use of `${` may be meant for the upstream's program, so it is kept. */
   #warnOfLiteral(offset: number, reference: string): void {
-    const shown = reference === "${" ? "${" : "${...}";
+    const opening = reference === "${" ? "${" : "${...}";
     const hint = `write $${reference} to silence this warning; the references are ${FORMS}`;
-    this.#problems.warn(offset, `${shown} is not a reference to a variable and is kept as it is`, hint);
+    this.#problems.warn(offset, `${opening} is not a reference to a variable and is kept as it is`, hint);
   }
 }
 

@@ -86,15 +86,15 @@ export function findServer<Found>(
 ): Found {
   const exported = exportObjects(module);
   for (const value of exported.flatMap((exports) => EXPORT_NAMES.map((name) => exports[name]))) {
-    const found = isClass(value) ? undefined : recognizer.toHandler(value);
-    if (found !== undefined) return found;
+    const handler = isClass(value) ? undefined : recognizer.toHandler(value);
+    if (handler !== undefined) return handler;
   }
   const others = new Map<unknown, string>();
   const all = exported.flatMap((exports) => Object.entries(exports));
   for (const [name, value] of all) if (!isClass(value) && recognizer.isServer(value)) others.set(value, name);
   const [only, ...more] = others.keys();
-  const found = more.length === 0 ? recognizer.toHandler(only) : undefined;
-  if (found !== undefined) return found;
+  const handler = more.length === 0 ? recognizer.toHandler(only) : undefined;
+  if (handler !== undefined) return handler;
   if (more.length > 0) {
     throw new Error(`exports several servers: ${[...others.values()].join(", ")}; export one of them as the default`);
   }
@@ -189,8 +189,8 @@ async function findSyntaxError(entry: string, cause: SyntaxError): Promise<Synta
     if (modules.size > MAX_MODULES) return undefined;
     const source = (await readBounded(file, MAX_MODULE_BYTES).catch(() => undefined))?.toString();
     if (source === undefined) continue;
-    const found = await syntaxErrorIn(file, source, cause);
-    if (found !== undefined) return found;
+    const syntaxError = await syntaxErrorIn(file, source, cause);
+    if (syntaxError !== undefined) return syntaxError;
     for (const imported of localImports(source, file)) modules.add(imported);
   }
   return undefined;
@@ -209,9 +209,9 @@ async function syntaxErrorIn(file: string, source: string, cause: SyntaxError): 
     if (!(error instanceof SyntaxError)) throw error;
     const { loc } = error as { readonly loc?: { readonly line: number; readonly column: number } };
     if (loc === undefined) return error;
-    const found = map && new SourceMap(map as SourceMapPayload).findEntry(loc.line - 1, loc.column);
+    const origin = map && new SourceMap(map as SourceMapPayload).findEntry(loc.line - 1, loc.column);
     const [line, column] =
-      found && "originalLine" in found ? [found.originalLine + 1, found.originalColumn] : [loc.line, loc.column];
+      origin && "originalLine" in origin ? [origin.originalLine + 1, origin.originalColumn] : [loc.line, loc.column];
     return syntaxError(cause.message, { file, line, column: column + 1 }, cause);
   }
 }

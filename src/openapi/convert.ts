@@ -60,8 +60,8 @@ export function convert(document: OpenApiDocument, options: ConvertOptions): Con
 }
 
 /** The base URL of the options, or the first server of the document. */
-function findBase({ root, url }: OpenApiDocument, given: string | undefined): URL {
-  if (given !== undefined) return new URL(given);
+function findBase({ root, url }: OpenApiDocument, baseUrl: string | undefined): URL {
+  if (baseUrl !== undefined) return new URL(baseUrl);
   const [first] = Array.isArray(root["servers"]) ? (root["servers"] as unknown[]) : [];
   const { url: template = "/", variables }: Json = isObject(first) ? first : {};
   const values = isObject(variables) ? variables : {};
@@ -69,16 +69,16 @@ function findBase({ root, url }: OpenApiDocument, given: string | undefined): UR
     const variable = Object.hasOwn(values, name) ? values[name] : undefined;
     return isObject(variable) && typeof variable["default"] === "string" ? variable["default"] : "";
   });
-  const found = URL.canParse(text, url?.href) ? new URL(text, url) : undefined;
-  if (found === undefined || !/^https?:$/.test(found.protocol)) {
+  const base = URL.canParse(text, url?.href) ? new URL(text, url) : undefined;
+  if (base === undefined || !/^https?:$/.test(base.protocol)) {
     throw new Error("The document does not say where its API is; set baseUrl");
   }
   // Otherwise a document could send the credentials to another server.
-  if (url !== undefined && found.origin !== url.origin) {
-    throw new Error(`The document is at ${url.origin}, and its API at ${found.origin}; set baseUrl if you trust that`);
+  if (url !== undefined && base.origin !== url.origin) {
+    throw new Error(`The document is at ${url.origin}, and its API at ${base.origin}; set baseUrl if you trust that`);
   }
-  for (const part of ["username", "password", "search", "hash"] as const) found[part] = "";
-  return found;
+  for (const part of ["username", "password", "search", "hash"] as const) base[part] = "";
+  return base;
 }
 
 /** Throws if there is no such scheme, or if it cannot be used. */
@@ -123,7 +123,7 @@ function findOperations(
     ...(outputSchemas === true && { output: new SchemaConverter(document, "output") }),
   };
   const configured = Object.keys(headers).map((name) => `header ${name.toLowerCase()}`);
-  const keys = [...credentials.values()].map((one) => `${one.in} ${one.name.toLowerCase()}`);
+  const keys = [...credentials.values()].map((credential) => `${credential.in} ${credential.name.toLowerCase()}`);
   const set = new Set([...configured, ...keys]);
   const isSet = (place: string, name: string): boolean => set.has(`${place} ${name.toLowerCase()}`);
   const names = new Set<string>();

@@ -102,15 +102,15 @@ const MAX_CHAIN = 100;
 
 /** What a value refers to; the value itself if it is not a reference. Throws if the reference leads nowhere. */
 export function resolve(root: Json, value: unknown): unknown {
-  let found = value;
-  for (const seen = new Set<string>(); isObject(found) && typeof found["$ref"] === "string";) {
-    const reference = found["$ref"];
+  let target = value;
+  for (const seen = new Set<string>(); isObject(target) && typeof target["$ref"] === "string";) {
+    const reference = target["$ref"];
     if (seen.has(reference)) throw new Error(`the reference ${reference} refers to itself`);
     if (seen.size >= MAX_CHAIN) throw new Error(`the reference ${reference} is one of a chain that is too long`);
     seen.add(reference);
-    found = lookUp(root, reference);
+    target = lookUp(root, reference);
   }
-  return found;
+  return target;
 }
 
 function lookUp(root: Json, reference: string): unknown {
@@ -122,16 +122,16 @@ function lookUp(root: Json, reference: string): unknown {
 
 /** The field as an object, resolved; empty if it is missing or something else. */
 export function objectAt(root: Json, holder: Json, key: string): Json {
-  const found = resolve(root, holder[key]);
-  return isObject(found) ? found : {};
+  const target = resolve(root, holder[key]);
+  return isObject(target) ? target : {};
 }
 
 /** All operations, and the problem of each that has one. */
 export function listOperations({ root }: OpenApiDocument): (RawOperation & { readonly problem?: string })[] {
   return Object.entries(objectAt(root, root, "paths"))
     .filter(([path]) => path.startsWith("/"))
-    .flatMap(([path, given]) => {
-      const item = attempt(() => resolve(root, given));
+    .flatMap(([path, pathEntry]) => {
+      const item = attempt(() => resolve(root, pathEntry));
       if (!isObject(item.value)) return [];
       const { value: pathItem } = item;
       return METHODS.flatMap((method) => {
@@ -147,8 +147,8 @@ export function listOperations({ root }: OpenApiDocument): (RawOperation & { rea
 function mergeParameters(root: Json, pathItem: Json, operation: Json): Json[] {
   const merged = new Map<string, Json>();
   for (const list of [pathItem["parameters"], operation["parameters"]]) {
-    for (const one of Array.isArray(list) ? list : []) {
-      const parameter = resolve(root, one);
+    for (const listed of Array.isArray(list) ? list : []) {
+      const parameter = resolve(root, listed);
       if (isObject(parameter)) merged.set(`${String(parameter["in"])} ${String(parameter["name"])}`, parameter);
     }
   }

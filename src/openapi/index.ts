@@ -75,9 +75,9 @@ async function registerAll(
   requester: Requester,
   signal: AbortSignal,
 ): Promise<void> {
-  const { base, credentials, operations, problems: found, unmatched } = await loadOperations(options, signal);
+  const { base, credentials, operations, problems: leftOut, unmatched } = await loadOperations(options, signal);
   const api: Api = { base: new URL(base), headers: options.headers ?? {}, credentials };
-  const problems = [...found];
+  const problems = [...leftOut];
   if (operations.length === 0) {
     const all = unmatched.length === 0 ? ["check include and exclude"] : unmatched;
     const why = problems.length === 0 ? all.join("; ") : problems.slice(0, 3).join("; ");
@@ -89,9 +89,9 @@ async function registerAll(
   }
   if (unmatched.length > 0) printProblem(`openapi(): ${unmatched.join("; ")}`);
   if (problems.length > 0) {
-    const shown = problems.slice(0, 5).join("; ");
+    const firstProblems = problems.slice(0, 5).join("; ");
     const more = problems.length > 5 ? `; and ${problems.length - 5} more` : "";
-    printProblem(`openapi(): these operations are left out: ${shown}${more}`);
+    printProblem(`openapi(): these operations are left out: ${firstProblems}${more}`);
   }
 }
 
@@ -117,8 +117,8 @@ function register(
   );
   server.tool(tool, { ...texts, ...schemas }, async (args: Arguments, { signal }: ToolContext): Promise<ToolAnswer> => {
     const request = toHttpRequest(operation, args, api);
-    const send = async (own: AbortSignal): Promise<ToolAnswer> =>
-      toAnswer(operation, await requester({ ...request, signal: own }), maxResponseBytes, hide);
+    const send = async (callSignal: AbortSignal): Promise<ToolAnswer> =>
+      toAnswer(operation, await requester({ ...request, signal: callSignal }), maxResponseBytes, hide);
     if (timeoutMs === 0) return send(signal);
     return withTimeout(timeoutMs, signal, send, `The API did not answer in ${timeoutMs} ms`);
   });
@@ -154,8 +154,8 @@ async function toAnswer(
   const statusLine = `HTTP ${status} ${STATUS_CODES[status] ?? ""}`.trim();
   if (method === "HEAD") {
     response.discard();
-    const shown = ["content-type", "content-length", "etag", "last-modified"].filter((name) => headers[name]);
-    return text([statusLine, ...shown.map((name) => `${name}: ${headers[name]}`)].join("\n"), status >= 400);
+    const named = ["content-type", "content-length", "etag", "last-modified"].filter((name) => headers[name]);
+    return text([statusLine, ...named.map((name) => `${name}: ${headers[name]}`)].join("\n"), status >= 400);
   }
   const bytes = await response.read(limit, (all) => Buffer.from(all));
   const type = (headers["content-type"] ?? "").trim();

@@ -29,11 +29,11 @@ export async function loadOperations(
   timeoutMs: number = CONVERT_TIMEOUT_MS,
 ): Promise<Converted> {
   const { document, baseUrl, include, exclude, headers, auth, outputSchemas } = options;
-  const own: ConvertOptions = { baseUrl, include, exclude, headers, auth, outputSchemas };
+  const convertOptions: ConvertOptions = { baseUrl, include, exclude, headers, auth, outputSchemas };
   // An object is of the program or config itself.
-  if (typeof document !== "string") return convert(checkDocument(document, "The document", undefined), own);
+  if (typeof document !== "string") return convert(checkDocument(document, "The document", undefined), convertOptions);
   const text = isUrl(document) ? await fetchText(document) : await readText(document);
-  return abortable(signal, convertInThread({ text, source: document, options: own }, signal, timeoutMs));
+  return abortable(signal, convertInThread({ text, source: document, options: convertOptions }, signal, timeoutMs));
 }
 
 async function readText(path: string): Promise<string> {

@@ -109,7 +109,7 @@ export function toOperation(
   const { summary, description, deprecated } = operation;
   const title = typeof summary === "string" && summary.trim() !== "" ? summary.trim() : undefined;
   const texts = [title ?? "", typeof description === "string" ? description.trim() : ""].filter((text) => text !== "");
-  const about = [...new Set([...texts, ...(deprecated === true ? ["Deprecated."] : [])])].join("\n\n");
+  const fullDescription = [...new Set([...texts, ...(deprecated === true ? ["Deprecated."] : [])])].join("\n\n");
   const inputSchema = input.withDefinitions(fields.schema(), references);
   if (JSON.stringify(inputSchema).length > MAX_SCHEMA_LENGTH) {
     throw new Error(`its parameters and body have a schema of more than ${MAX_SCHEMA_LENGTH} characters`);
@@ -120,7 +120,7 @@ export function toOperation(
     path,
     tags: strings(operation["tags"]),
     title,
-    description: firstChars(about || `${method} ${path}`, MAX_DESCRIPTION),
+    description: firstChars(fullDescription || `${method} ${path}`, MAX_DESCRIPTION),
     annotations: annotationsOf(method),
     inputSchema,
     outputSchema: output && outputSchema(root, operation, output),
@@ -158,7 +158,7 @@ class Fields {
     // Models accept few characters in names of arguments.
     const plain = argument.name.replace(/[^A-Za-z0-9_.-]+/g, "_").slice(0, MAX_NAME_LENGTH) || place;
     const names = [plain, `${place}_${plain}`, ...Array.from({ length: 50 }, (_, at) => `${place}_${plain}_${at + 2}`)];
-    const name = names.find((one) => !this.arguments.has(one)) ?? plain;
+    const name = names.find((candidate) => !this.arguments.has(candidate)) ?? plain;
     this.arguments.set(name, argument);
     this.#fields.set(name, field);
   }
@@ -195,9 +195,9 @@ function parameterArgument(root: Json, parameter: Json, name: string): Argument 
   return { in: place as Argument["in"], name, ...styleOf(parameter, fallback), isJson };
 }
 
-function styleOf(given: Json, fallback: string): Pick<Argument, "style" | "explode"> {
-  const style = typeof given["style"] === "string" ? given["style"] : fallback;
-  return { style, explode: typeof given["explode"] === "boolean" ? given["explode"] : style === "form" };
+function styleOf(parameter: Json, fallback: string): Pick<Argument, "style" | "explode"> {
+  const style = typeof parameter["style"] === "string" ? parameter["style"] : fallback;
+  return { style, explode: typeof parameter["explode"] === "boolean" ? parameter["explode"] : style === "form" };
 }
 
 function parameterSchema(root: Json, parameter: Json): unknown {
@@ -249,11 +249,11 @@ function addBody(
     return { contentType: contentType === "*/*" ? "application/json" : contentType, isBodyRequired };
   }
   const encodings = objectAt(root, media, "encoding");
-  for (const [name, one] of Object.entries(flat.properties)) {
-    if (converter.isHidden(one)) continue;
+  for (const [name, property] of Object.entries(flat.properties)) {
+    if (converter.isHidden(property)) continue;
     fields.add(
       { in: "field", name, ...styleOf(objectAt(root, encodings, name), "form"), isJson: false },
-      { schema: converter.convert(one, references), isRequired: isBodyRequired && flat.required.has(name) },
+      { schema: converter.convert(property, references), isRequired: isBodyRequired && flat.required.has(name) },
     );
   }
   return { contentType: contentType === "*/*" ? "application/json" : contentType, isBodyRequired };
@@ -267,10 +267,10 @@ interface FlatObject {
 /** The properties of a plain object schema, or of several that are combined by allOf; undefined for all others. */
 function flatObject(
   root: Json,
-  given: unknown,
+  reference: unknown,
   seen = new Map<unknown, FlatObject | undefined>(),
 ): FlatObject | undefined {
-  const schema = resolve(root, given);
+  const schema = resolve(root, reference);
   // A schema that is used many times is looked at once; one that contains itself is not plain.
   if (!seen.has(schema)) {
     seen.set(schema, undefined);
@@ -300,16 +300,16 @@ function outputSchema(root: Json, operation: Json, converter: SchemaConverter): 
   const content = objectAt(root, objectAt(root, responses, status), "content");
   const type = Object.keys(content).find(isJsonType);
   const { schema } = type === undefined ? {} : objectAt(root, content, type);
-  const found = resolve(root, schema);
-  const isPlainObject = isObject(found) && (found["type"] === "object" || isObject(found["properties"]));
-  if (!isPlainObject || found["nullable"] === true) return undefined;
+  const resolved = resolve(root, schema);
+  const isPlainObject = isObject(resolved) && (resolved["type"] === "object" || isObject(resolved["properties"]));
+  if (!isPlainObject || resolved["nullable"] === true) return undefined;
   const references = new Set<string>();
-  const converted = converter.convert(found, references);
+  const converted = converter.convert(resolved, references);
   return typeof converted === "boolean"
     ? undefined
     : converter.withDefinitions({ ...converted, type: "object" }, references);
 }
 
 function securityOf(value: unknown): readonly (readonly string[])[] {
-  return Array.isArray(value) ? value.filter(isObject).map((one) => Object.keys(one)) : [];
+  return Array.isArray(value) ? value.filter(isObject).map((requirement) => Object.keys(requirement)) : [];
 }

@@ -26,22 +26,23 @@ export type Arguments = Readonly<Record<string, unknown>>;
 /** Throws a UserError for a value that cannot be sent. */
 export function toHttpRequest(operation: Operation, args: Arguments, api: Api): ClientHttpRequest {
   const { method, path, contentType } = operation;
-  const given = [...operation.arguments].flatMap(([name, argument]) =>
+  const givenArguments = [...operation.arguments].flatMap(([name, argument]) =>
     args[name] === undefined ? [] : [{ ...argument, value: args[name] }],
   );
-  const inPlace = (place: Argument["in"]): GivenArgument[] => given.filter((one) => one.in === place);
+  const inPlace = (place: Argument["in"]): GivenArgument[] =>
+    givenArguments.filter((argument) => argument.in === place);
   const credentials = credentialsFor(operation, api.credentials);
   const sent = (place: Credential["in"]): (readonly [name: string, value: string])[] =>
-    credentials.filter((one) => one.in === place).map(({ name, value }) => [name, value] as const);
+    credentials.filter((credential) => credential.in === place).map(({ name, value }) => [name, value] as const);
   // An object as an argument may have a key with the name of a credential. That key is not sent.
   const pairs = (place: "query" | "cookie"): Pair[] => {
-    const own = sent(place).map(([name, value]) => escaped(name, value));
-    const isOwn = ([name]: Pair): boolean => own.some(([key]) => key === name);
+    const fromCredentials = sent(place).map(([name, value]) => escaped(name, value));
+    const isOwn = ([name]: Pair): boolean => fromCredentials.some(([key]) => key === name);
     return [
       ...inPlace(place)
         .flatMap(queryPairs)
         .filter((pair) => !isOwn(pair)),
-      ...own,
+      ...fromCredentials,
     ];
   };
   const query = pairs("query");
@@ -49,7 +50,7 @@ export function toHttpRequest(operation: Operation, args: Arguments, api: Api): 
   const body =
     contentType === undefined ? undefined : bodyOf(operation, contentType, inPlace("field"), inPlace("body"));
   const headers: Record<string, string> = { accept: "application/json, text/*;q=0.9, */*;q=0.8" };
-  for (const one of inPlace("header")) headers[one.name.toLowerCase()] = headerValue(one);
+  for (const argument of inPlace("header")) headers[argument.name.toLowerCase()] = headerValue(argument);
   for (const [name, value] of [...Object.entries(api.headers), ...sent("header")]) headers[name.toLowerCase()] = value;
   if (cookies.length > 0) headers["cookie"] = cookies.map((pair) => pair.join("=")).join("; ");
   if (body !== undefined && contentType !== undefined) headers["content-type"] = contentType;
@@ -64,9 +65,9 @@ function credentialsFor({ security }: Operation, known: Api["credentials"]): Cre
   return usable.flatMap((name) => known.get(name) ?? []);
 }
 
-function urlOf(base: URL, template: string, given: readonly GivenArgument[], query: readonly Pair[]): URL {
+function urlOf(base: URL, template: string, pathArguments: readonly GivenArgument[], query: readonly Pair[]): URL {
   const path = template.replaceAll(PATH_PARAMETER, (_, name: string) => {
-    const argument = given.find((one) => one.name === name);
+    const argument = pathArguments.find((candidate) => candidate.name === name);
     if (argument === undefined) throw new UserError(`The path parameter ${name} is missing`);
     return pathValue(argument);
   });
@@ -80,8 +81,8 @@ function urlOf(base: URL, template: string, given: readonly GivenArgument[], que
 }
 
 function pathValue({ name, value, style, explode, isJson }: GivenArgument): string {
-  const text = (one: unknown): string => {
-    const plain = primitive(one);
+  const text = (value: unknown): string => {
+    const plain = primitive(value);
     const isUnsafe = plain === "" || plain.split(/[/\\]/).some((part) => part === "." || part === "..");
     if (isUnsafe)
       throw new UserError(
@@ -92,7 +93,7 @@ function pathValue({ name, value, style, explode, isJson }: GivenArgument): stri
   if (isJson) return text(JSON.stringify(value));
   const items = Array.isArray(value) ? value.map(text) : undefined;
   const pairs = isObject(value)
-    ? Object.entries(value).map(([key, one]) => [encode(key), text(one)] as const)
+    ? Object.entries(value).map(([key, item]) => [encode(key), text(item)] as const)
     : undefined;
   const listed = items ?? pairs?.flatMap((pair) => (explode ? [pair.join("=")] : [...pair])) ?? [text(value)];
   if (listed.length === 0)
@@ -100,8 +101,8 @@ function pathValue({ name, value, style, explode, isJson }: GivenArgument): stri
   if (style === "label") return `.${listed.join(explode ? "." : ",")}`;
   if (style !== "matrix") return listed.join(",");
   const key = encode(name);
-  if (explode && pairs !== undefined) return listed.map((one) => `;${one}`).join("");
-  return explode ? listed.map((one) => `;${key}=${one}`).join("") : `;${key}=${listed.join(",")}`;
+  if (explode && pairs !== undefined) return listed.map((item) => `;${item}`).join("");
+  return explode ? listed.map((item) => `;${key}=${item}`).join("") : `;${key}=${listed.join(",")}`;
 }
 
 /** Both parts are already escaped, since the commas between the items of a value must not be. */
@@ -120,7 +121,7 @@ function queryPairs({ name, value, style, explode, isJson }: GivenArgument): Pai
   if (style === "deepObject") return nestedPairs(name, value);
   if (typeof value !== "object") return [escaped(name, value)];
   const isList = Array.isArray(value);
-  const pairs = Object.entries(value).map(([key, one]) => escaped(isList ? name : key, one));
+  const pairs = Object.entries(value).map(([key, item]) => escaped(isList ? name : key, item));
   if (explode || pairs.length === 0) return pairs;
   const items = isList ? pairs.map(([, item]) => item) : pairs.flat();
   return [[encode(name), items.join(DELIMITERS[style] ?? ",")]];
@@ -130,12 +131,12 @@ function queryPairs({ name, value, style, explode, isJson }: GivenArgument): Pai
 function nestedPairs(name: string, value: unknown): Pair[] {
   if (value === null || value === undefined) return [];
   if (typeof value !== "object") return [escaped(name, value)];
-  return Object.entries(value).flatMap(([key, one]) => nestedPairs(`${name}[${key}]`, one));
+  return Object.entries(value).flatMap(([key, item]) => nestedPairs(`${name}[${key}]`, item));
 }
 
 function headerValue({ name, value, explode, isJson }: GivenArgument): string {
   const listed = isObject(value)
-    ? Object.entries(value).map(([key, one]) => [key, primitive(one)].join(explode ? "=" : ","))
+    ? Object.entries(value).map(([key, item]) => [key, primitive(item)].join(explode ? "=" : ","))
     : [value].flat().map(primitive);
   const text = isJson ? JSON.stringify(value) : listed.join(",");
   // oxlint-disable-next-line no-control-regex
@@ -150,14 +151,15 @@ function bodyOf(
   [whole]: readonly GivenArgument[],
 ): string | undefined {
   if (whole === undefined && fields.length === 0 && !isBodyRequired) return undefined;
-  const value = whole === undefined ? Object.fromEntries(fields.map((one) => [one.name, one.value])) : whole.value;
+  const value =
+    whole === undefined ? Object.fromEntries(fields.map((field) => [field.name, field.value])) : whole.value;
   if (isJsonType(type)) return JSON.stringify(value);
   if (!type.startsWith(FORM_TYPE)) return primitive(value);
-  const given =
+  const parts =
     whole === undefined
       ? fields
-      : Object.entries(isObject(value) ? value : {}).map(([name, one]) => ({ ...whole, name, value: one }));
-  return given
+      : Object.entries(isObject(value) ? value : {}).map(([name, field]) => ({ ...whole, name, value: field }));
+  return parts
     .flatMap(formPairs)
     .map((pair) => pair.join("="))
     .join("&");

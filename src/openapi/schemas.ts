@@ -82,7 +82,7 @@ export class SchemaConverter {
 
   /** Whether a property has no place in this direction. */
   isHidden(schema: unknown): boolean {
-    const isMarked = (one: unknown): boolean => isObject(one) && one[this.#hidden] === true;
+    const isMarked = (schema: unknown): boolean => isObject(schema) && schema[this.#hidden] === true;
     return isMarked(schema) || isMarked(resolve(this.#root, schema));
   }
 
@@ -91,11 +91,13 @@ export class SchemaConverter {
     if (typeof schema === "boolean") return schema;
     if (!isObject(schema) || depth > MAX_DEPTH) return {};
     if (typeof schema["$ref"] === "string") return this.#convertReference(schema, schema["$ref"], references, depth);
-    const inner = (one: unknown, name?: string | number): JsonSchema | boolean | undefined =>
-      typeof name === "string" && this.isHidden(one) ? undefined : this.convert(one, references, depth + 1);
+    const inner = (innerSchema: unknown, name?: string | number): JsonSchema | boolean | undefined =>
+      typeof name === "string" && this.isHidden(innerSchema)
+        ? undefined
+        : this.convert(innerSchema, references, depth + 1);
     const converted: Record<string, unknown> = {};
     const { type, description, pattern } = schema;
-    const types = [type].flat().filter((one) => TYPES.has(one));
+    const types = [type].flat().filter((name) => TYPES.has(name));
     if (types.length > 0) converted["type"] = Array.isArray(type) ? types : types[0];
     if (isString(description) && description !== "") {
       converted["description"] = firstChars(String(description).trim(), MAX_DESCRIPTION);
@@ -121,11 +123,13 @@ export class SchemaConverter {
     // Breadth first, so that the deepest ones are left out. A Set can grow while it is walked through.
     const wanted = new Set(references);
     for (const name of wanted) {
-      const { schema: own, references: further, length: ownLength } = this.#define(name);
+      const { schema: definition, references: further, length: ownLength } = this.#define(name);
       length += ownLength;
       const isTooLong = length > MAX_DEFINITIONS_LENGTH;
-      definitions[name] = isTooLong ? { description: `${name}; its schema is left out here, since it is long` } : own;
-      if (!isTooLong) for (const one of further) wanted.add(one);
+      definitions[name] = isTooLong
+        ? { description: `${name}; its schema is left out here, since it is long` }
+        : definition;
+      if (!isTooLong) for (const reference of further) wanted.add(reference);
     }
     return wanted.size === 0 ? schema : { ...schema, $defs: definitions };
   }
@@ -145,7 +149,7 @@ export class SchemaConverter {
     // Throws if it leads nowhere.
     resolve(this.#root, { $ref: reference });
     const base = reference.replace(/^#\/(?:components\/schemas\/)?/, "").replace(/[^\w.-]+/g, "_");
-    const name = uniqueName(base, (one) => this.#references.has(one), this.#counts);
+    const name = uniqueName(base, (candidate) => this.#references.has(candidate), this.#counts);
     this.#references.set(name, reference);
     this.#names.set(reference, name);
     return name;
@@ -189,5 +193,5 @@ function copyOf(fields: Json): Json {
 }
 
 export function strings(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((one): one is string => typeof one === "string") : [];
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
 }

@@ -101,9 +101,9 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     if (spawned.pid === undefined) await once(spawned, "spawn");
     const pid = spawned.pid as number;
     guarded.started(pid);
-    return wrapChild(spawned, pid, mark, options, () => guarded.gone());
+    return wrapChild(spawned, pid, mark, options, () => guarded.forget());
   } catch (error) {
-    guarded.gone();
+    guarded.forget();
     throw await spawnError(options, error);
   }
 }
@@ -298,8 +298,8 @@ class Termination {
   }
 
   #deadline(start: number, graceMs: number, share: number): number {
-    const own = start + graceMs;
-    return this.#budget === undefined ? own : Math.min(own, this.#budget.from + this.#budget.ms * share);
+    const deadline = start + graceMs;
+    return this.#budget === undefined ? deadline : Math.min(deadline, this.#budget.from + this.#budget.ms * share);
   }
 
   #limit(ms: number): void {

@@ -40,7 +40,7 @@ done
 /** A child that the guardian kills when we die. */
 interface GuardedChild {
   started(group: number): void;
-  gone(): void;
+  forget(): void;
 }
 
 /** A guardian that exits sooner than this cannot run here; starting another would loop. */
@@ -63,7 +63,7 @@ export function guard(mark: string): GuardedChild {
       groups.set(mark, group);
       send(`add ${group} ${mark}`);
     },
-    gone() {
+    forget() {
       const group = groups.get(mark);
       if (group === undefined) return;
       groups.delete(mark);

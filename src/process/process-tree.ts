@@ -45,11 +45,13 @@ export class ProcessTree {
       const group = kill(-this.#group, 0);
       return { group, strays: [], pids: group ? [this.#group] : [] };
     }
-    const members = all.filter((one) => one.group === this.#group).map((one) => one.pid);
+    const members = all.filter((process) => process.group === this.#group).map((process) => process.pid);
     // Once the leader is reaped and the group is empty, the system may give its id to another group.
     this.#isGroupGone ||= this.hasLeaderExited && members.length === 0;
     const group = members.length > 0 && !this.#isGroupGone;
-    const strays = all.filter((one) => one.group !== this.#group && this.#hasMark(one)).map((one) => one.pid);
+    const strays = all
+      .filter((process) => process.group !== this.#group && this.#hasMark(process))
+      .map((process) => process.pid);
     return { group, strays, pids: group ? [...members, ...strays] : strays };
   }
 
@@ -58,8 +60,8 @@ export class ProcessTree {
     for (const pid of live.strays) kill(pid, signal);
   }
 
-  #hasMark(one: Process): boolean {
-    return one.marks !== "" && one.marks.split(".").includes(this.#mark);
+  #hasMark(process: Process): boolean {
+    return process.marks !== "" && process.marks.split(".").includes(this.#mark);
   }
 }
 
@@ -102,7 +104,7 @@ export function listProcesses(): Promise<readonly Process[] | undefined> {
 }
 
 function readProc(): Process[] {
-  const found: Process[] = [];
+  const processes: Process[] = [];
   ownStartTicks ??= Number(readStat("self")[19]);
   for (const name of readdirSync("/proc")) {
     const pid = Number(name);
@@ -113,9 +115,9 @@ function readProc(): Process[] {
     const startTicks = Number(fields[19]);
     // A process older than ours is not a descendant. Skip its environment, which is the slowest part to read.
     const marks = startTicks < ownStartTicks ? "" : findMarks(readFile(`/proc/${name}/environ`));
-    found.push({ pid, group: Number(fields[2]), marks });
+    processes.push({ pid, group: Number(fields[2]), marks });
   }
-  return found;
+  return processes;
 }
 
 /**
@@ -123,16 +125,16 @@ function readProc(): Process[] {
  * list of all processes takes tens of milliseconds. Elsewhere than on Linux, the process alone.
  */
 export function findDescendants(pid: number): readonly number[] {
-  const found = [pid];
-  if (!hasProc()) return found;
-  for (const one of found) {
-    const folder = `/proc/${one}/task`;
+  const pids = [pid];
+  if (!hasProc()) return pids;
+  for (const member of pids) {
+    const folder = `/proc/${member}/task`;
     for (const thread of readFolder(folder)) {
       const children = readFile(`${folder}/${thread}/children`).split(" ");
-      for (const child of children) if (child !== "") found.push(Number(child));
+      for (const child of children) if (child !== "") pids.push(Number(child));
     }
   }
-  return found;
+  return pids;
 }
 
 const MS_PER_TICK = 10;
@@ -144,8 +146,8 @@ const MS_PER_TICK = 10;
 export function cpuTimeMs(pid: number): number | undefined {
   if (!hasProc()) return undefined;
   let ticks = 0;
-  for (const one of findDescendants(pid)) {
-    for (const field of readStat(String(one)).slice(11, 15)) ticks += Number(field);
+  for (const descendant of findDescendants(pid)) {
+    for (const field of readStat(String(descendant)).slice(11, 15)) ticks += Number(field);
   }
   return ticks * MS_PER_TICK;
 }

@@ -38,9 +38,9 @@ export async function spawnError(program: Program, cause: unknown): Promise<Spaw
 
 /** Returns the error that a start would give, with the system's code on its cause; undefined if it finds no problem. */
 export async function findSpawnProblem(program: Program): Promise<SpawnError | undefined> {
-  const found = (await findFiles(program)).map(({ kind }) => kind);
-  if ((await typeOf(program.cwd ?? ".")) === "folder" && found.includes("executable")) return undefined;
-  return spawnError(program, { code: found.includes("other") ? "EACCES" : "ENOENT" });
+  const kinds = (await findFiles(program)).map(({ kind }) => kind);
+  if ((await typeOf(program.cwd ?? ".")) === "folder" && kinds.includes("executable")) return undefined;
+  return spawnError(program, { code: kinds.includes("other") ? "EACCES" : "ENOENT" });
 }
 
 /** The file that the system would start; undefined if there is none. */
@@ -115,8 +115,8 @@ function because(problem: string, text: string, flags: string = text): SpawnProb
 }
 
 async function typeOf(path: string): Promise<"folder" | "file" | "nothing"> {
-  const found = await stat(path).catch(() => undefined);
-  return found === undefined ? "nothing" : found.isDirectory() ? "folder" : "file";
+  const stats = await stat(path).catch(() => undefined);
+  return stats === undefined ? "nothing" : stats.isDirectory() ? "folder" : "file";
 }
 
 async function programAt(file: string): Promise<FoundFile["kind"]> {

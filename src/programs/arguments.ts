@@ -36,15 +36,15 @@ export function inputSchema({ options, hasSubcommands }: ProgramHelp, extraOptio
 function optionSchema({ value, type, choices, isRepeatable, description, flag, aliases }: ProgramOption): JsonSchema {
   const others = aliases.map((alias) => `${alias.length === 1 ? "-" : "--"}${alias}`);
   const spellings = description.startsWith(flag) ? "" : ` (${[flag, ...others].join(", ")})`;
-  const about = { description: `${description}${spellings}` };
-  if (value === "none") return { type: "boolean", ...about };
-  const one = choices.length > 0 ? { type: "string", enum: choices } : { type };
+  const described = { description: `${description}${spellings}` };
+  if (value === "none") return { type: "boolean", ...described };
+  const single = choices.length > 0 ? { type: "string", enum: choices } : { type };
   if (value === "optional") {
     // true gives the option without a value.
     const both = choices.length > 0 ? { enum: [...choices, true, false] } : { type: [type, "boolean"] };
-    return { ...both, ...about };
+    return { ...both, ...described };
   }
-  return isRepeatable ? { type: "array", items: one, ...about } : { ...one, ...about };
+  return isRepeatable ? { type: "array", items: single, ...described } : { ...single, ...described };
 }
 
 type Issues = StandardSchemaV1.Issue[];
@@ -53,19 +53,19 @@ type Issues = StandardSchemaV1.Issue[];
 export function toProgramArguments(
   help: ProgramHelp,
   extraOptions: boolean,
-  given: unknown,
+  args: unknown,
 ): StandardSchemaV1.Result<ProgramArguments> {
-  if (!isObject(given)) return { issues: [{ message: "the arguments must be an object" }] };
+  if (!isObject(args)) return { issues: [{ message: "the arguments must be an object" }] };
   const issues: Issues = [];
   const options: string[] = [];
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(args)) {
     if (name === POSITIONAL || value === undefined) continue;
     const report = (message: string): void => void issues.push({ message, path: [name.slice(0, 100)] });
-    const option = help.options.find((one) => one.name === name) ?? (extraOptions ? extraOption(name) : undefined);
+    const option = help.options.find((known) => known.name === name) ?? (extraOptions ? extraOption(name) : undefined);
     if (option === undefined) report(unknownOption(name, help, extraOptions));
     else options.push(...optionWords(option, value, report));
   }
-  const positional = positionalWords(help, extraOptions, given[POSITIONAL], (message) =>
+  const positional = positionalWords(help, extraOptions, args[POSITIONAL], (message) =>
     issues.push({ message, path: [POSITIONAL] }),
   );
   return issues.length === 0 ? { value: { options, positional } } : { issues };
@@ -105,10 +105,10 @@ function optionWords(option: ProgramOption, value: unknown, report: (message: st
   if (takes === "none") report(`must be true or false, not ${kindOf(value)}`);
   if (Array.isArray(value) && !isRepeatable) report("may be given only once, so it must not be an array");
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return values.flatMap((one) => {
-    const problem = valueProblem(option, one);
+  return values.flatMap((item) => {
+    const problem = valueProblem(option, item);
     if (problem !== undefined) report(problem);
-    const text = String(one);
+    const text = String(item);
     // Joined to its option, the value is a part of one word and cannot be read as another option.
     const isJoined = takes === "optional" ? flag.startsWith("--") : option.separator === "=";
     if (isJoined || (text.startsWith("-") && flag.startsWith("--"))) return [`${flag}=${text}`];
@@ -129,17 +129,17 @@ function valueProblem(option: ProgramOption, value: unknown): string | undefined
 }
 
 function expected({ type, choices, isRepeatable }: ProgramOption): string {
-  const one = choices.length > 0 ? `one of ${choices.join(", ")}` : `a ${type}`;
-  return isRepeatable ? `${one}, or an array of them` : one;
+  const single = choices.length > 0 ? `one of ${choices.join(", ")}` : `a ${type}`;
+  return isRepeatable ? `${single}, or an array of them` : single;
 }
 
 function positionalWords(
   { hasSubcommands }: ProgramHelp,
   extraOptions: boolean,
-  given: unknown,
+  argument: unknown,
   report: (message: string) => void,
 ): readonly string[] {
-  const values: readonly unknown[] = Array.isArray(given) ? given : given === undefined ? [] : [given];
+  const values: readonly unknown[] = Array.isArray(argument) ? argument : argument === undefined ? [] : [argument];
   const words = values.map(String);
   if (!values.every((value) => typeof value === "string" || typeof value === "number")) {
     report("must be an array of strings");

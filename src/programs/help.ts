@@ -54,25 +54,25 @@ export function parseHelp(text: string): ProgramHelp {
   const usage = usageBlock(lines);
   const usageText = usage.slice(0, MAX_USAGE_LINES).join(" ").replace(/\s+/g, " ");
   const subcommands = [...new Set(subcommandNames(lines))];
-  const found = new Map<string, ProgramOption>();
+  const options = new Map<string, ProgramOption>();
   for (const option of [...listedOptions(lines), ...usageOptions(usageText)]) {
-    const isKnown = [option.name, ...option.aliases].some((name) => findOption(found, name) !== undefined);
-    if (!isKnown && !isAboutProgram(option) && found.size < MAX_OPTIONS) found.set(option.name, option);
+    const isKnown = [option.name, ...option.aliases].some((name) => findOption(options, name) !== undefined);
+    if (!isKnown && !isAboutProgram(option) && options.size < MAX_OPTIONS) options.set(option.name, option);
   }
   const hasSubcommands = commandsStart(lines) >= 0 || COMMAND_USAGE.test(usageText);
   // Without any of these, the text is not a help, but perhaps an error.
-  const isHelp = hasSubcommands || usage.length > 0 || found.size > 0;
+  const isHelp = hasSubcommands || usage.length > 0 || options.size > 0;
   return {
     summary: isHelp ? findSummary(lines, usage) : undefined,
     usage: usage[0]?.replace(USAGE, "").trim() || usage[1]?.trim(),
     hasSubcommands,
     subcommands: subcommands.slice(0, MAX_SUBCOMMANDS),
-    options: [...found.values()],
+    options: [...options.values()],
   };
 }
 
-function findOption(found: ReadonlyMap<string, ProgramOption>, name: string): ProgramOption | undefined {
-  return found.get(name) ?? [...found.values()].find(({ aliases }) => aliases.includes(name));
+function findOption(options: ReadonlyMap<string, ProgramOption>, name: string): ProgramOption | undefined {
+  return options.get(name) ?? [...options.values()].find(({ aliases }) => aliases.includes(name));
 }
 
 /** Removes colours, and the letters that are struck over for bold text. Cuts what is too long to be a help. */
@@ -132,13 +132,13 @@ function subcommandNames(lines: readonly string[]): string[] {
 
 /** `--help` and `--version` tell about the program and do nothing else. */
 function isAboutProgram({ name, aliases, description }: ProgramOption): boolean {
-  if ([name, ...aliases].some((one) => one === "help" || one === "version")) return true;
+  if ([name, ...aliases].some((spelling) => spelling === "help" || spelling === "version")) return true;
   return /^[hvV?]$/.test(name) && /\b(?:help|version)\b/i.test(description);
 }
 
 /** The options that have a line of their own, with the lines that follow as their description. */
 function listedOptions(lines: readonly string[]): ProgramOption[] {
-  const found: ProgramOption[] = [];
+  const options: ProgramOption[] = [];
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at] ?? "";
     const indent = OPTION_LINE.exec(line)?.[1]?.length;
@@ -159,9 +159,9 @@ function listedOptions(lines: readonly string[]): ProgramOption[] {
       .join(" ")
       .replace(/\s+/g, " ")
       .replace(/^[:\s]+|\s+$/g, "");
-    found.push(...toOptions(spec, description));
+    options.push(...toOptions(spec, description));
   }
-  return found;
+  return options;
 }
 
 interface Spec {
@@ -249,7 +249,7 @@ function toOptions({ specs }: { readonly specs: readonly Spec[] }, described: st
     {
       name,
       flag: main.flag,
-      aliases: names.filter((one) => one !== name),
+      aliases: names.filter((spelling) => spelling !== name),
       value: typed?.isOptional === true ? "optional" : value,
       separator: typed?.separator ?? "=",
       type: NUMBERS.test(metavar) || yargs === "number" ? "number" : "string",

@@ -45,11 +45,11 @@ const MAX_HELP_BYTES = 500_000;
  */
 export function programs(options: ProgramsOptions | readonly string[]): Programs {
   const place = new OptionPlace("programs()");
-  const given = checkFields(Array.isArray(options) ? { programs: options } : options, PROGRAMS, place);
-  const tools = checkAll(given, place);
+  const settings = checkFields(Array.isArray(options) ? { programs: options } : options, PROGRAMS, place);
+  const tools = checkAll(settings, place);
   const running: Setup["running"] = new Map();
   const server = createServer({
-    name: given.name ?? "catenary-programs",
+    name: settings.name ?? "catenary-programs",
     version: "1",
     listChanged: false,
     // Our own errors are written for callers.
@@ -59,7 +59,7 @@ export function programs(options: ProgramsOptions | readonly string[]): Programs
   const handler = lazyServer({
     server,
     name: "the programs",
-    fill: (closing) => registerAll(server, { ...given, tools, running, closing }),
+    fill: (closing) => registerAll(server, { ...settings, tools, running, closing }),
     end: (reason) => {
       for (const end of running.values()) end(reason);
       return Promise.allSettled(running.keys());
@@ -106,7 +106,7 @@ function toolName(program: string): string {
 
 /** Reads the help of each program and registers its tool. A program that cannot be started is left out. */
 async function registerAll(server: Server, setup: Setup): Promise<void> {
-  const found = await Promise.all(
+  const results = await Promise.all(
     [...setup.tools].map(async ([tool, program]) => {
       const problem = await findSpawnProblem({ command: program, ...defined({ cwd: setup.cwd, env: setup.env }) });
       // The general advice is about a "command".
@@ -114,15 +114,15 @@ async function registerAll(server: Server, setup: Setup): Promise<void> {
       return { tool, program, help: await readHelp(program, setup) };
     }),
   );
-  const missing = found.flatMap(({ problem }) => problem ?? []);
-  if (missing.length === found.length) {
+  const missing = results.flatMap(({ problem }) => problem ?? []);
+  if (missing.length === results.length) {
     const problems = missing.map(({ problem }) => problem).join("; ");
     throw new ConnectionError("spawn", `No program can be started: ${problems}`, { mayHaveRun: false });
   }
   for (const { problem, fix = "install it, or write its full path" } of missing) {
     printProblem(`programs(): ${problem}; ${fix}; its tool is left out until then`);
   }
-  for (const { tool, program, help } of found) if (help !== undefined) register(server, tool, program, help, setup);
+  for (const { tool, program, help } of results) if (help !== undefined) register(server, tool, program, help, setup);
 }
 
 /** Empty if the program tells nothing. Only ever asks with `--help`, since another option could do something. */
@@ -200,23 +200,23 @@ async function runTool(
   { signal, progress }: ToolContext,
 ): Promise<RunResult> {
   const { timeoutMs, maxOutputBytes } = setup;
-  const own = forwardAbort(signal);
+  const forwarded = forwardAbort(signal);
   const run = runProgram({
     ...common(program, setup),
     args: [...options, ...positional],
     timeoutMs,
     maxOutputBytes,
-    signal: own.signal,
+    signal: forwarded.signal,
     onProgress: (text, total) => progress(total, undefined, text),
   });
-  setup.running.set(run, (reason) => own.abort(reason));
+  setup.running.set(run, (reason) => forwarded.abort(reason));
   try {
     return await run;
   } catch (error) {
-    throw own.signal.aborted ? error : new UserError(errorMessage(error), { cause: error });
+    throw forwarded.signal.aborted ? error : new UserError(errorMessage(error), { cause: error });
   } finally {
     setup.running.delete(run);
-    own.forget();
+    forwarded.forget();
   }
 }
 

@@ -59,8 +59,8 @@ export const PROGRAMS = {
       (value): value is Readonly<Record<string, readonly number[]>> => isObject(value),
     ),
     (codes, place) => {
-      for (const [name, given] of Object.entries(codes)) {
-        if (Array.isArray(given) && given.every((code) => Number.isInteger(code))) continue;
+      for (const [name, list] of Object.entries(codes)) {
+        if (Array.isArray(list) && list.every((code) => Number.isInteger(code))) continue;
         throw place.at(name).error("must be an array of exit codes, such as [1]");
       }
     },
