@@ -80,6 +80,7 @@ export class Calls {
     return (await this.#send(method, params, options)).result;
   }
 
+  /** Ends all calls, including those that wait for one of our handlers. */
   endAll(reason: ConnectionError): void {
     for (const token of this.#active.values()) token.abort(reason);
   }
@@ -144,6 +145,7 @@ export class Calls {
     return { result, timesSent };
   }
 
+  /** Runs a call until it is done, or until its signal, its timeout or the connection ends it. */
   async run<T>(what: string, options: CallOptions, work: Work<T>, declaresTasks = false): Promise<T> {
     checkOptions(what, options, OPTION_NAMES);
     const { signal, timeoutMs } = options;

@@ -85,6 +85,7 @@ export class ClientRequests {
     this.capabilities = mergeCapabilities(derived, handlers.capabilities ?? {});
   }
 
+  /** Throws an McpError if there is no handler, or if the handler fails. */
   async answer(request: Request, signal: AbortSignal): Promise<Result> {
     const { method, params } = request;
     const { onRequest } = this.#handlers;

@@ -274,6 +274,7 @@ export class Client<Tools extends object = ToolTypes> {
     return this.close();
   }
 
+  /** Sends a request. Throws if the server has not declared the capability for it. */
   async #requestDeclared<M extends MethodName>(
     method: M,
     params: Methods[M]["params"],
@@ -395,6 +396,7 @@ function isSchema(value: Schema | CallOptions | undefined): value is Schema {
   return SCHEMA_KEYWORDS.some((keyword) => keyword in value) || Object.values(value).some(isStandardSchema);
 }
 
+/** Yields the items of each page as they are needed. */
 export async function* itemPages<T>(
   method: string,
   field: string,

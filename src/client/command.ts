@@ -50,6 +50,7 @@ export interface Program {
   stderrTail(): string;
 }
 
+/** How much of stderr an error quotes. */
 const MAX_QUOTED_LENGTH = 1_000;
 
 export async function openCommand(

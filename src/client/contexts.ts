@@ -70,6 +70,7 @@ export class Contexts {
   readonly defaultContext: Context;
   readonly cache: Cache | undefined;
   readonly identity: ContextsOptions["identity"];
+  /** The level of calls that do not set one. */
   logLevel: LogLevel | undefined;
   /** Whether all calls ask for progress, even those without a listener of their own. */
   readonly wantsProgress: boolean;
@@ -106,6 +107,7 @@ export class Contexts {
     };
   }
 
+  /** Call this when the connection has ended or could not be opened. */
   end(reason: unknown): void {
     this.#closed.abort(reason);
   }

@@ -49,6 +49,7 @@ export async function openHandler(
   };
 }
 
+/** Turns errors into those that a client would get over a connection. */
 async function runHandler(target: Handler, request: Request, call: PendingCall): Promise<ResponseMessage> {
   const { method, params } = request;
   checkParams(method, params);

@@ -63,6 +63,7 @@ export class Subscriptions {
     this.#acknowledgeMs = acknowledgeMs;
   }
 
+  /** Resolves when the server has acknowledged the subscription. */
   async listen(
     filter: SubscriptionFilter,
     onEvent?: (event: ChangeEvent) => void,
@@ -151,6 +152,7 @@ class OpenSubscription implements Subscription {
     this.#acknowledged.resolve();
   }
 
+  /** Ends the subscription when the request is answered or fails. */
   follow(answer: Promise<unknown>): void {
     answer.then(
       () => this.#end(),

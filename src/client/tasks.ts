@@ -27,6 +27,7 @@ const MAX_BUFFERED_CHANGES = 100;
 
 export class Tasks {
   readonly #client: TaskClient;
+  /** Handles of tasks that were not over when last seen. */
   readonly #handles = new Map<string, TaskHandle>();
 
   constructor(client: TaskClient) {
@@ -67,6 +68,7 @@ export class Tasks {
   }
 }
 
+/** The state of a call that the server answered at once, without a task. */
 function completedState(result: Result): Json {
   const now = new Date().toISOString();
   return { taskId: "", status: "completed", createdAt: now, lastUpdatedAt: now, ttlMs: null, result };
@@ -223,6 +225,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
   }
 }
 
+/** The part of a state whose changes are reported. */
 function summary(state: DetailedTask): string {
   const inputs = state.status === "input_required" ? Object.keys(state.inputRequests) : [];
   return JSON.stringify([state.status, state.statusMessage, inputs]);

@@ -38,6 +38,7 @@ export function deferred<T = void>(): Deferred<T> {
   return { promise: ignoreRejection(promise), resolve, reject };
 }
 
+/** The longest delay of setTimeout, which fires at once if the delay is longer. */
 export const MAX_DELAY_MS: number = 0x7fffffff;
 
 /** Waits for the promise, but at most `ms` milliseconds: then resolves to undefined. Rejects if the promise does. */
@@ -110,6 +111,7 @@ export function unref<Of extends Timer>(timer: Of): Of {
   return timer;
 }
 
+/** Lets the timer keep the process alive again. */
 export function ref(timer: Timer): void {
   if (typeof timer === "object") timer.ref?.();
 }
@@ -123,6 +125,7 @@ export function afterEvents(act: () => void): void {
 export interface ForwardedAbort {
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
+  /** Stops forwarding: aborting the given signal no longer aborts this one. */
   forget(): void;
 }
 
@@ -292,6 +295,7 @@ export class Semaphore {
     next?.();
   }
 
+  /** Lets all that wait go on at once, without slots. */
   releaseAll(): void {
     for (const next of [...this.#waiting]) next();
   }

@@ -40,6 +40,7 @@ export class ByteBudget {
     if (this.bytes > this.#limits.totalBytes) this.#reclaim();
   }
 
+  /** Call this when the holder holds nothing any more. */
   release(holder: ByteHolder): void {
     this.bytes -= this.#held.get(holder)?.bytes ?? 0;
     this.#held.delete(holder);

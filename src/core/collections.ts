@@ -82,6 +82,7 @@ export class SlotTable<T> {
     return true;
   }
 
+  /** A copy: each slot with its member. */
   entries(): [slot: number, member: T][] {
     return this.#slots.flatMap((member, slot): [number, T][] => (member === undefined ? [] : [[slot, member]]));
   }

@@ -55,6 +55,7 @@ export function field<const Description extends string, Type>(
 
 const MILLISECONDS = `a number of milliseconds above 0, at most ${MAX_DELAY_MS}`;
 
+/** A duration in milliseconds. */
 export function ms<const Description extends string>(description: Description): Field<Description, number> {
   return field(
     description,
@@ -65,6 +66,7 @@ export function ms<const Description extends string>(description: Description): 
   );
 }
 
+/** A whole number. */
 export function count<const Description extends string>(
   description: Description,
   minimum: 0 | 1 = 1,
@@ -116,6 +118,7 @@ function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
+/** A string that is not empty. */
 export function string<const Description extends string>(description: Description): Field<Description, string> {
   return field(description, { type: "string", minLength: 1 }, "a non-empty string", isText, notValue);
 }
@@ -132,10 +135,12 @@ function isVisible(value: unknown): value is string {
   return typeof value === "string" && value.trim() !== "";
 }
 
+/** A string that has more than white space. */
 export function text<const Description extends string>(description: Description): Field<Description, string> {
   return field(description, { type: "string", minLength: 1 }, "a non-empty string", isVisible);
 }
 
+/** A string that matches a pattern. */
 export function textLike<const Description extends string>(
   description: Description,
   pattern: string,
@@ -148,6 +153,7 @@ export function textLike<const Description extends string>(
   return fieldOf({ description, schema: described({ type: "string", pattern }, description), problem, check });
 }
 
+/** The path of a file or folder. */
 export function path<const Description extends string>(description: Description): Field<Description, string> {
   return { ...text(description), isPath: true };
 }
@@ -169,6 +175,7 @@ export function secretMap<const Description extends string>(
   return field(description, { type: "object", additionalProperties: { type: "string" } }, "an object of strings", fits);
 }
 
+/** An object of any names, whose values are strings. */
 export function stringMap<const Description extends string>(
   description: Description,
 ): Field<Description, Readonly<Record<string, string>>> {
@@ -183,6 +190,7 @@ export function stringMap<const Description extends string>(
   return fieldOf({ description, schema: described(schema, description), check });
 }
 
+/** One of these values. */
 export function choice<const Description extends string, const Choice extends string>(
   description: Description,
   choices: readonly Choice[],
@@ -192,6 +200,7 @@ export function choice<const Description extends string, const Choice extends st
   return field(description, { enum: choices }, all.replace(/, (?=[^,]*$)/, " or "), fits, notValue);
 }
 
+/** An array of some of these values. */
 export function choices<const Description extends string, const Choice extends string>(
   description: Description,
   known: readonly Choice[],
@@ -202,6 +211,7 @@ export function choices<const Description extends string, const Choice extends s
   return field(description, { type: "array", items: { enum: known } }, `an array of ${all}`, fits);
 }
 
+/** Any object. */
 export function record<const Description extends string>(
   description: Description,
 ): Field<Description, { readonly [key: string]: unknown }> {
@@ -258,6 +268,7 @@ export function object<const Description extends string, const Of extends Fields
   return fieldOf({ description, schema: described(objectSchema(fields), description), expected, fields, check });
 }
 
+/** An array of objects with these fields. */
 export function listOf<const Description extends string, const Of extends Fields>(
   description: Description,
   fields: Of,
@@ -270,6 +281,7 @@ export function listOf<const Description extends string, const Of extends Fields
   return fieldOf({ description, schema, fields, check });
 }
 
+/** An object of any names, whose values are objects with these fields. */
 export function mapOf<const Description extends string, const Of extends Fields>(
   description: Description,
   fields: Of,

@@ -22,6 +22,7 @@ const HEARTBEAT_MS = 2_000;
 /** An owner of unknown state that has not touched its file for this long counts as dead. A busy process may pause. */
 const MAX_SILENCE_MS = 30_000;
 
+/** Runs work while no other work for the same key runs, in this process or another. */
 interface FileLock {
   exclusively<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
 }
@@ -83,6 +84,7 @@ export function fileLock(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS)
   };
 }
 
+/** Returns whether the file was created, and not if another owner has one. */
 async function createLock(file: string, owner: string): Promise<boolean> {
   try {
     await writeFile(file, owner, { flag: "wx", mode: 0o600 });

@@ -16,6 +16,7 @@ export function packageFile(path: string): string {
   return join(folder, path);
 }
 
+/** The version of this package; "0.0.0" if package.json is missing, as it may be in a bundle. */
 export function packageVersion(): string {
   try {
     const { version } = fieldsOf(JSON.parse(readFileSync(packageFile("package.json"), "utf8")));
@@ -50,6 +51,7 @@ export async function makeDirectory(path: string, mode = 0o700): Promise<void> {
   if (!(await tryToMake(path, mode))) throw new Error(`Cannot create ${path}: its parent accepts no directories`);
 }
 
+/** False if the parent is missing, or accepts no directories. */
 async function tryToMake(path: string, mode: number): Promise<boolean> {
   try {
     await mkdir(path, { mode });
@@ -63,8 +65,11 @@ async function tryToMake(path: string, mode: number): Promise<boolean> {
 }
 
 export interface OwnerCheck {
+  /** The permissions that other users must not have. */
   readonly bits: number;
+  /** The command that takes these permissions away. */
   readonly remedy: string;
+  /** Whether a file of root is as good as our own. */
   readonly mayBeRoot?: boolean;
 }
 

@@ -6,6 +6,7 @@ type Encoding = "utf8" | "latin1" | "base64" | "base64url" | "hex";
 const ENCODER = new TextEncoder();
 // A byte order mark is kept, as Node does.
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+/** How many bytes become arguments of one call. */
 const MAX_ARGUMENTS = 8_192;
 
 /** Without the static methods of Uint8Array, since ours have other parameters. */

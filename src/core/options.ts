@@ -132,6 +132,7 @@ export interface Field<Description extends string = string, Type = unknown> {
    * no tool has.
    */
   readonly tools?: "names" | "patterns" | undefined;
+  /** Returns the value, which is not undefined, or throws an OptionError. */
   readonly check: (value: unknown, place: OptionPlace) => Type;
   /** The field with a default, which its description ends with: as `inWords`, such as "64 MiB", if that reads better. */
   or<const Value extends string | number | boolean>(

@@ -23,6 +23,7 @@ export async function makePrivateDirectory(path: string): Promise<void> {
   checkOwner(path, stats, "chmod 700");
 }
 
+/** Returns the content, or undefined if there is no such file. */
 export async function readPrivate(path: string): Promise<string | undefined> {
   let file;
   try {

@@ -7,6 +7,7 @@ export const STDIO_TAKEN = "This process already serves on its stdio: call serve
 
 const holder = (): NodeJS.Process & { [STDIO]?: string } => process;
 
+/** Throws an error with the holder's message if the process's stdio is reserved. */
 export function checkStdio(): void {
   const { [STDIO]: refusal } = holder();
   if (refusal !== undefined) throw new Error(refusal);

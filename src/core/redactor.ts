@@ -24,6 +24,7 @@ const REQUEST_FIELDS = ["arguments", "argument", "context", "inputResponses"] as
 /** What a value is: part of a message, any JSON, or all of it a secret, since its field has the name of one. */
 type Content = "protocol" | "json" | "secret";
 
+/** The copy with another value; a copy of the original if there is none yet. */
 function replace(original: object, copy: object | undefined, key: PropertyKey, value: unknown): object {
   const target = copy ?? (Array.isArray(original) ? original.slice() : { ...original });
   // `defineProperty`, since a key may be `__proto__`.
@@ -32,6 +33,7 @@ function replace(original: object, copy: object | undefined, key: PropertyKey, v
 
 export class Redactor {
   readonly #texts: readonly ((text: string) => string)[];
+  /** A shorter text has no secret. */
   readonly #shortest: number;
   readonly #isSecret: ((key: string, value: unknown) => boolean) | undefined;
   readonly #secretNumber: unknown;
@@ -76,6 +78,7 @@ export class Redactor {
     return this.#without(value, "protocol", 0) as T;
   }
 
+  /** Any JSON. Fields with the name of a secret are replaced. */
   json(value: unknown): unknown {
     return this.#without(value, "json", 0);
   }

@@ -70,6 +70,7 @@ function hidePrivateKeys(text: string): string {
   }
 }
 
+/** The check of Luhn. */
 function isCardNumber(text: string): boolean {
   const digits = [...text.replaceAll(/\D/g, "")].toReversed().map(Number);
   const sum = digits.reduce((total, digit, index) => {

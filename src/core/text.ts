@@ -28,6 +28,7 @@ export function matchesGlob(glob: string, name: string): boolean {
   return globMatcher(glob)(name);
 }
 
+/** The same as `matchesGlob`, for a pattern that many names are compared with. */
 export function globMatcher(glob: string): (name: string) => boolean {
   const [first = "", ...rest] = glob.split("*");
   const last = rest.pop();

@@ -5,6 +5,7 @@
 import type { Readable } from "node:stream";
 import { afterEvents } from "./async.ts";
 
+/** How long the bytes of one peer may be handled in one turn. */
 const TURN_MS = 5;
 /** The system reads more of a pipe in the same turn only if it has filled a whole buffer. */
 const FULL_CHUNK_BYTES = 64 * 1024;
@@ -45,6 +46,7 @@ export class PacedReader {
     this.#input.resume();
   }
 
+  /** Whether part of the input waits for another turn. */
   get isBehind(): boolean {
     return this.#isPaused && !this.#isStopped;
   }

@@ -4,6 +4,7 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The fields of a value that may be anything; none if it is not an object. */
 export function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
   return isObject(value) ? value : {};
 }
@@ -17,6 +18,7 @@ export type Optional<Fields> = { readonly [Key in keyof Fields]?: Fields[Key] | 
 
 type Defined<Fields> = { [Key in keyof Fields]: Exclude<Fields[Key], undefined> };
 
+/** A copy without the fields that are undefined. */
 export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
   const copy: Partial<Fields> = {};
   // A loop, since this is called for every call of a client.

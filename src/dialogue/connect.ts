@@ -20,6 +20,7 @@ import type { StatelessBack, StatelessBackOptions } from "./stateless/back.ts";
 import { DuplexBack } from "./stateless/duplex-back.ts";
 
 export interface ServerConnectionOptions extends SessionOptions {
+  /** Uses this revision and no other. */
   readonly revision?: string;
   /** The revision to offer in a handshake, if it is session-style; the newest by default. */
   readonly offers?: string;
@@ -58,6 +59,7 @@ const PROBE_TIMEOUT_MS = 1_000;
 const SILENT_START_MS = 4_000;
 /** A server that answers the probe late has this many times the probe's timeout to answer the handshake as well. */
 const LATE_HANDSHAKE_FACTOR = 10;
+/** A command may have to download its program first. */
 export const START_TIMEOUT_MS = 60_000;
 
 /** `connect` creates a transport. If the server closes the first one, `connect` is called again with that failure. */
@@ -166,6 +168,7 @@ function tapped(transport: Transport, { tap }: ServerConnectionOptions): Transpo
   return tap === undefined ? transport : tapTransport(transport, tap, "client");
 }
 
+/** The error if a specific revision is required and the server answered with an error. */
 export function revisionRefused(revision: Revision, error: Error): Error {
   if (!(error instanceof McpError)) return error;
   const message = `The server does not speak ${revision.name}: ${error.message} (${error.code})`;
@@ -199,6 +202,7 @@ export async function openSession(
   }
 }
 
+/** The late answer to the probe, if the server turns out to be stateless. */
 async function lateStateless(
   session: Promise<unknown>,
   late: Promise<ProbeResult>,
@@ -343,6 +347,7 @@ export async function discover<Back extends StatelessBack>(
   return { back: undefined, error: new ConnectionError("protocol", message, { ...THE_SERVER, cause: problem }), final };
 }
 
+/** Codes of errors that only stateless servers send. */
 const STATELESS_CODES: ReadonlySet<number> = new Set(
   (["header_mismatch", "missing_capability"] as const).map((kind) => codeOf(kind, NEWEST)),
 );

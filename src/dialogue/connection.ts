@@ -58,8 +58,10 @@ export interface ConnectionOptions {
   readonly tap?: Tap | undefined;
 }
 
+/** Options of a connection that is one of several of a server. */
 export interface SharedConnectionOptions extends ConnectionOptions {
   readonly places?: CallPlaces | undefined;
+  /** The error for calls that still run when the connection closes. */
   readonly unanswered?: string | undefined;
 }
 

@@ -132,6 +132,7 @@ function readId(text: string, { idStart, idEnd }: Scan): Id | null {
   return readToken(text.slice(idStart, idEnd));
 }
 
+/** An id from its JSON; null if it is not a string or a number. */
 export function readToken(raw: string): Id | null {
   // Nothing, or bytes that are not UTF-8.
   if (raw === "" || raw.includes("\ufffd")) return null;
@@ -225,6 +226,7 @@ function invalidRequest(id: Id | null, details: string): ErrorMessage {
   return invalid(id, { kind: "invalid_request", details });
 }
 
+/** The reason why a message over the limit is neither read nor sent. */
 export function tooLongText(maxBytes: number): string {
   return `Message longer than ${maxBytes} bytes (limits.messageBytes)`;
 }
@@ -235,6 +237,7 @@ export function tooLong(maxBytes: number, id: Id | null = null): ErrorMessage {
   return { ...fault, error: { ...error, message: tooLongText(maxBytes) } };
 }
 
+/** Describes a fault in one line, for a person. */
 export function faultText({ error }: ErrorMessage): string {
   const { message, data } = error;
   const details = isObject(data) ? String(data["details"]) : String(data);

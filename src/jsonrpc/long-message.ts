@@ -16,11 +16,13 @@ const MAX_STRINGS = 4096;
 /** The length of an escape such as `\u0041`, the longest kind. */
 const ESCAPE_BYTES = 6;
 
+/** The bytes of a string without its quotes. */
 interface Span {
   readonly start: number;
   readonly end: number;
 }
 
+/** A place in the parsed message where a string was cut out. */
 interface Gap {
   readonly holder: Record<string, unknown>;
   readonly key: string;
@@ -76,6 +78,7 @@ function isKey(bytes: Buffer, after: number): boolean {
   return bytes[at] === COLON;
 }
 
+/** Returns the rest of the message, with a mark for each string that was cut out. */
 function withoutStrings(bytes: Buffer, spans: readonly Span[], mark: string): string {
   let text = "";
   let from = 0;
@@ -107,6 +110,7 @@ function findGaps(message: unknown, spans: readonly Span[], mark: string): Gap[]
   return gaps;
 }
 
+/** Whether it is an object or an array. */
 function isHolder(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }

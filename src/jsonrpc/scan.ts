@@ -31,6 +31,7 @@ export interface Token {
 
 export interface Scan {
   readonly tooDeep: boolean;
+  /** Objects and arrays, the message included. */
   readonly containers: number;
   /** In the order of the text. Of tokens at the same path, only the last counts. */
   readonly tokens: readonly Token[] | undefined;
@@ -89,6 +90,7 @@ function isPlainId(text: string, id: number): boolean {
 
 /** The name of the last key at each depth, from 1 on. Scans are synchronous, so they can share it. */
 const keys: (string | undefined)[] = [];
+/** How many objects and arrays the current scan has seen. */
 let containers = 0;
 
 /** Finds tokens only in the first `maxItems` items of a batch, since a longer batch is refused. */
@@ -213,6 +215,7 @@ function isDigit(c: number): boolean {
   return c >= 48 && c <= 57;
 }
 
+/** Which of the names a key is. */
 function nameOf(text: string, open: number, close: number): string | undefined {
   const length = close - open - 1;
   for (const name of NAMES) if (name.length === length && text.startsWith(name, open + 1)) return name;

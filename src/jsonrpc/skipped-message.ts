@@ -6,6 +6,7 @@ import { BACKSLASH, BRACE, CLOSE, COLON, COMMA, NEWLINE, QUOTE, RETURN, SPACE, T
 import { readToken } from "./codec.ts";
 import { type Id, plainId } from "./message.ts";
 
+/** A longer id is not read. */
 const MAX_TOKEN_BYTES = 1024;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
@@ -43,6 +44,7 @@ export class SkippedMessage {
     }
   }
 
+  /** Returns where the string ends, or the length of the bytes. */
   #skipString(bytes: Buffer, from: number): number {
     const quote = bytes.indexOf(QUOTE, from);
     const end = quote === -1 ? bytes.length : quote;
@@ -58,6 +60,7 @@ export class SkippedMessage {
     return end + 1;
   }
 
+  /** Takes a byte outside of strings. */
   #take(byte: number): void {
     if (byte === SPACE || byte === NEWLINE || byte === RETURN || byte === TAB) return;
     if (this.#depth === 0) {

@@ -6,6 +6,7 @@ const MAX_DIGITS = 12;
 const NEWLINE = 10;
 const ZERO = 48;
 
+/** `text` must not contain newlines. */
 export function frame(text: string): string {
   return `${Buffer.byteLength(text)}\n${text}`;
 }

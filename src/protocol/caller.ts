@@ -18,10 +18,12 @@ export const INTERNAL_CALLER: Caller = Object.freeze({
 
 let lastNumber = 0;
 
+/** A number for a session, for a connection of stateless clients, or for a client in this process. */
 export function nextNumber(): number {
   return (lastNumber += 1);
 }
 
+/** A caller with a key of its own: for a session, or for a client in this process. */
 export function newCaller(style: Caller["style"], capabilities: Caller["capabilities"], info?: unknown): Caller {
   return describe(style, `${style} ${nextNumber()}`, capabilities, info);
 }
@@ -127,6 +129,7 @@ function describe(style: Caller["style"], key: string, capabilities: Caller["cap
   };
 }
 
+/** A value as a string that does not depend on the order of keys. */
 function fingerprintOf(value: unknown): string {
   const json = canonical(value);
   return json.length > MAX_LENGTH ? digest(json) : json;

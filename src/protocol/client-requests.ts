@@ -37,6 +37,7 @@ function missingCapability(
   }
 }
 
+/** Throws an McpError if the client lacks the capability for the request. */
 export function checkClientRequest({ method, params }: Request, capabilities: Caller["capabilities"]): void {
   const requiredCapabilities = missingCapability(method, params, capabilities);
   if (requiredCapabilities === undefined) return;
@@ -47,6 +48,7 @@ export function checkClientRequest({ method, params }: Request, capabilities: Ca
   throw McpError.of("missing_capability", message, { requiredCapabilities });
 }
 
+/** Whether the client has declared the capabilities that the request needs. */
 export function canAnswer({ method, params }: Request, { canBeAsked, capabilities }: Caller): boolean {
   return canBeAsked && missingCapability(method, params, capabilities) === undefined;
 }

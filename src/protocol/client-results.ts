@@ -5,6 +5,7 @@ import type { AskOptions, Context, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { INTERNAL_ERROR, invalidParams, type McpError, toMcpError } from "./errors.ts";
 
+/** By method: returns the problem with a client's result, or undefined if there is none. */
 const RESULT_CHECKS: Readonly<Record<string, (result: Result) => string | undefined>> = {
   "roots/list": ({ roots }) =>
     Array.isArray(roots) && roots.every((root) => isObject(root) && typeof root["uri"] === "string")
@@ -55,6 +56,7 @@ export async function askCaller(
   }
 }
 
+/** The result of a tool call whose caller failed to provide input. */
 export function unansweredResult(tool: unknown, error: McpError): Result {
   const text = `The client gave no input to ${String(tool)}: ${error.message}`;
   return { resultType: "complete", content: [{ type: "text", text }], isError: true };

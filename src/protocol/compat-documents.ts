@@ -53,6 +53,7 @@ export interface CompatDocument {
   readonly ordering?: "sequential";
 }
 
+/** The messages of JSON-RPC. */
 const JSON_RPC = {
   [-32700]: "Parse error",
   [-32600]: "Invalid Request",
@@ -199,6 +200,7 @@ const CAPABILITIES: Readonly<Record<string, string>> = {
   completion: "completions",
 };
 
+/** Names that Catenary gives to servers without an author. */
 const UNNAMED = /^catenary(?:-|$)/;
 
 export function compatRules(document: CompatDocument): CompatRules {
@@ -241,6 +243,7 @@ function withDetails({ message: text, data }: ErrorBody): string {
   return typeof details === "string" && !message.includes(details) ? `${message}: ${details}` : message;
 }
 
+/** What is wrong, without repeating the message of the document. */
 function detailsOf({ message, data }: ErrorBody, text: string | undefined, title: string): string {
   if (text === "") return "";
   if (typeof data === "string") return data;

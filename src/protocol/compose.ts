@@ -15,6 +15,7 @@ import { checkParams } from "./params.ts";
 export interface ChainEntry {
   /** Unique in its chain; `replace` and errors use it. */
   readonly name: string;
+  /** The function that runs. */
   readonly middleware: Middleware;
 }
 
@@ -52,9 +53,11 @@ class MiddlewareCall {
   readonly #request: Request;
   readonly #context: Context;
   readonly #inner: Handler;
+  /** What the middleware gets as `next`. */
   readonly next: Handler;
   /** What `next` returned, if it was called before the middleware returned. Most middleware returns the same promise. */
   #first: Promise<Result> | undefined;
+  /** What other calls of `next` returned. */
   #others: Promise<Result>[] | undefined;
   #hasReturned: boolean;
   /** Whether the middleware intercepts notifications, and so may fail at any time. */
@@ -109,6 +112,7 @@ class MiddlewareCall {
     );
   }
 
+  /** The outcome of the call, given what the middleware returned. */
   finish(returned: unknown): Promise<Result> {
     const first = this.#first;
     this.#hasReturned = true;
@@ -156,10 +160,12 @@ class MiddlewareCall {
     return false;
   }
 
+  /** Whether the call was cancelled for this reason. */
   #isReason(error: unknown): boolean {
     return isCancelled(this.#context) && this.#context.signal.reason === error;
   }
 
+  /** Fails the call because of an error in `notify`. */
   #fail(error: unknown, notification: string): unknown {
     const failure = this.#isReason(error) ? error : errorIn(this.#name, error, notification);
     this.#failure ??= { error: failure };

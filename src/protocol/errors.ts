@@ -32,6 +32,7 @@ const CODES = {
 
 /** What went wrong. The code of an error follows from its kind and the caller's revision. */
 export type ErrorKind = keyof typeof CODES;
+/** Codes that differ in an older revision, or in another document. */
 export type CodeChanges = Partial<Record<ErrorKind, number>>;
 
 function isKind(value: unknown): value is ErrorKind {
@@ -159,6 +160,7 @@ export function errorKind(error: unknown): ErrorKind | undefined {
   }
 }
 
+/** Kinds of errors after which another attempt may succeed. */
 const TEMPORARY: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
   "timeout",
   "unreachable",
@@ -180,6 +182,7 @@ export function invalidArguments(
   return { content: [{ type: "text", text: `Invalid arguments for the tool ${toolName}:${lines}` }], isError: true };
 }
 
+/** The same as a protocol error, for older revisions. */
 export function invalidArgumentsError(toolName: string, issues: readonly string[]): McpError {
   const details = issues.map((issue) => issue.replace(/: (?=is |must )/, " ")).join("; ");
   return McpError.of("invalid_params", `Invalid params for the tool ${toolName}: ${details}`, { toolName, details });

@@ -18,6 +18,7 @@ export function encodeHeaderValue(text: string): string {
   return `${PREFIX}${Buffer.from(text).toString("base64")}${SUFFIX}`;
 }
 
+/** Undefined if the value is malformed. */
 export function decodeHeaderValue(value: string): string | undefined {
   if (!PLAIN.test(value)) return undefined;
   if (!value.startsWith(PREFIX) || !isEncoded(value)) return value;

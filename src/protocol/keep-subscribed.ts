@@ -6,6 +6,7 @@ import type { Context, Notification, Result } from "../core/handler.ts";
 import type { SubscriptionFilter } from "./model/index.ts";
 import { grantedIn, grantsNothing, possibleChanges } from "./subscription.ts";
 
+/** What the last acknowledgement granted; undefined before the first. */
 export interface Grant {
   granted: SubscriptionFilter | undefined;
 }
@@ -35,6 +36,7 @@ export interface SubscriptionSteps {
 const STABLE_MS = 60_000;
 const MOVED = new Error("The subscription moves");
 
+/** Keeps the subscription open until it ends for good. */
 export async function keepSubscribed(context: Context, grant: Grant, steps: SubscriptionSteps): Promise<Result> {
   const { signal } = context;
   for (let failures = 0; ; failures += 1) {

@@ -30,6 +30,7 @@ export function changedFlag(capability: ListCapability): `${ListCapability}ListC
   return `${capability}ListChanged`;
 }
 
+/** The notification that the lists have changed. */
 export function changedMethod(capability: ListCapability): `notifications/${ListCapability}/list_changed` {
   return `notifications/${capability}/list_changed`;
 }
@@ -46,6 +47,7 @@ export interface Unavailable {
   readonly message: string;
 }
 
+/** The upstreams that a result says are missing from it. */
 export function unavailableIn(result: Result | undefined): readonly Unavailable[] {
   const listed = result?._meta?.[UNAVAILABLE];
   const isEntry = (entry: unknown): entry is Unavailable =>

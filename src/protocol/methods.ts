@@ -37,6 +37,7 @@ export function isNotificationOf<Name extends keyof Notifications>(
   return notification.method === method;
 }
 
+/** The answers that differ from the result of the method. */
 interface OtherAnswers {
   /** The connection adds the supported revisions. */
   "server/discover": CacheableResult & Pick<DiscoverResult, "capabilities" | "instructions">;
@@ -54,4 +55,5 @@ export type MethodHandler<Name extends MethodName> = (
   context: Context,
 ) => AnswerOf<Name> | Promise<AnswerOf<Name>>;
 
+/** A handler for each of the methods. */
 export type MethodTable<Names extends MethodName> = { readonly [Name in Names]: MethodHandler<Name> };

@@ -55,6 +55,7 @@ export function encodeCursor(fields: readonly unknown[]): string {
   return Buffer.from(checksum(body) + body).toString("base64url");
 }
 
+/** The fields of a cursor; empty if it is not a cursor of ours. */
 export function decodeCursor(cursor: unknown): readonly unknown[] {
   const bytes = Buffer.from(typeof cursor === "string" ? cursor : "", "base64url");
   const text = bytes.toString();

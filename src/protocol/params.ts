@@ -127,6 +127,7 @@ const RULES: ReadonlyMap<string, readonly (Field | Guard)[]> = new Map<string, r
 ]);
 const NO_RULES: readonly Guard[] = [];
 
+/** Throws an `invalid_params` error that names the method and the field. */
 export function checkParams(method: string, params: Params): void {
   const { _meta: meta } = params;
   const isPlain = meta === undefined || (isObject(meta) && meta[META.progressToken] === undefined);

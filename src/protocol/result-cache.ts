@@ -8,6 +8,7 @@ import { CACHEABLE } from "./lists.ts";
 import { covers } from "./subscription.ts";
 
 export interface CacheOptions {
+  /** The current time in milliseconds. All processes that use the same key must share this clock. */
   readonly now?: () => number;
   /** The maximum number of results. The least recently used one is dropped first. */
   readonly maxEntries?: number;
@@ -17,21 +18,25 @@ export interface CacheOptions {
 
 /** The cache entry of one request. */
 export interface CacheSlot {
+  /** The cached result, if there is one that is still fresh. */
   readonly result: Result | undefined;
   /** Caches the result if it has a `ttlMs` and no result of its method was invalidated since `slot()` was called. */
   store(result: Result): void;
 }
 
+/** A cached result, and for how long it is still fresh. */
 export interface CachedResult {
   readonly result: Result;
   readonly leftMs: number;
 }
 
+/** What to cache, and for how long. */
 export interface NewEntry {
   readonly result: Result;
   readonly ttlMs: number;
   /** What `changesOf` returned before the request was sent. */
   readonly changes: number;
+  /** The size of the result. Default: 0. */
   readonly bytes?: number;
 }
 
@@ -41,6 +46,7 @@ interface Entry {
   readonly result: Result;
 }
 
+/** The methods whose results a notification invalidates. */
 const INVALIDATED: ReadonlyMap<string, readonly string[]> = new Map([
   ["notifications/tools/list_changed", ["tools/list", "tools/call"]],
   ["notifications/prompts/list_changed", ["prompts/list", "prompts/get"]],
@@ -80,6 +86,7 @@ export class Cache {
     };
   }
 
+  /** How often results of the method were invalidated. */
   changesOf(method: string): number {
     return this.#changes.get(method) ?? 0;
   }
@@ -95,6 +102,7 @@ export class Cache {
     this.#entries.set(key, { method, uri: params["uri"], result }, ttlMs, bytes);
   }
 
+  /** Drops the results that a change notification concerns. */
   invalidate({ method, params }: Notification): void {
     const methods = INVALIDATED.get(method);
     if (methods === undefined) return;
@@ -103,6 +111,7 @@ export class Cache {
     this.#deleteWhere((entry) => methods.includes(entry.method) && concerns(entry.uri, uri));
   }
 
+  /** Drops all results of a method. */
   forget(method: string): void {
     this.#changes.set(method, (this.#changes.get(method) ?? 0) + 1);
     this.#deleteWhere((entry) => entry.method === method);

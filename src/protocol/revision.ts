@@ -14,8 +14,10 @@ export type Json = { readonly [key: string]: unknown };
 export interface Step {
   /** By method, for requests of either side. Throws an McpError if the other revision cannot express the request. */
   readonly request?: Readonly<Record<string, (params: Params) => Params>>;
+  /** Applied to every request, after the change for its method. */
   readonly everyRequest?: (params: Params, method: string) => Params;
   readonly result?: Readonly<Record<string, (result: Result) => Result>>;
+  /** Applied to every result, after the change for its method. */
   readonly everyResult?: (result: Result, method: string) => Result;
   /** By method. Returning undefined drops the notification. */
   readonly notification?: Readonly<Record<string, (params: Params | undefined) => Params | undefined>>;
@@ -45,12 +47,15 @@ interface Described {
 }
 
 export interface Delta extends Described {
+  /** Method names that the successor does not have. */
   readonly adds?: Partial<Vocabulary>;
+  /** Method names that only the successor has. */
   readonly lacks?: Partial<Vocabulary>;
   /** Invalid tool arguments are a JSON-RPC error in this and all earlier revisions, and a tool result in later ones. */
   readonly argumentErrors?: true;
   /** Clients of this and all earlier revisions cannot parse an SSE event without data; see `primesStreams`. */
   readonly unprimedStreams?: true;
+  /** Error codes that differ from the successor's. */
   readonly codes?: CodeChanges;
   readonly up: Step;
   readonly down: Step;
@@ -158,6 +163,7 @@ function removedNames(before: Vocabulary, after: Vocabulary): DirectedStep["remo
 type Change<T> = (value: T, method: string) => T;
 
 interface Changes<T> {
+  /** For the methods that some step changes. */
   readonly byMethod: ReadonlyMap<string, readonly Change<T>[]>;
   readonly others: readonly Change<T>[];
 }

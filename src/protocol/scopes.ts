@@ -11,6 +11,7 @@ export function isScope(value: unknown): value is string {
   return typeof value === "string" && SCOPE.test(value);
 }
 
+/** The problem with a list of scopes, as the end of a sentence; undefined if the list is valid. */
 export function scopesProblem(scopes: unknown): string | undefined {
   if (!Array.isArray(scopes)) return 'must be an array of strings, such as ["notes:write"]';
   return scopes.every(isScope) ? undefined : "must be strings of visible ASCII, without spaces, quotes and backslashes";

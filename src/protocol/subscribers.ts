@@ -8,11 +8,13 @@ import { acknowledgement, CHANGES, grantsNothing, isConcerned } from "./subscrip
 /** The part of a subscription that is about tasks. */
 export interface TaskSubscription {
   readonly granted: SubscriptionFilter;
+  /** The scopes that the caller needs. */
   readonly scopes: readonly string[];
   /** Starts delivery and calls `end` after the last notification. Returns a function that stops delivery. */
   begin(end: () => void): () => void;
 }
 
+/** How many notifications are held until the acknowledgement. */
 const MAX_EARLY = 1_000;
 
 export class Subscriber {
@@ -43,6 +45,7 @@ export class Subscriber {
     return this.#early === undefined;
   }
 
+  /** Resolves when its caller has left, or `end` was called. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }

@@ -14,8 +14,10 @@ const LIST_OF: ReadonlyMap<string, ListCapability> = new Map(
   LIST_CAPABILITIES.map((capability) => [changedMethod(capability), capability]),
 );
 
+/** The notifications that only those get who have subscribed to them. */
 export const CHANGES: ReadonlySet<string> = new Set([...LIST_OF.keys(), RESOURCE_UPDATED, TASK_CHANGED]);
 
+/** The list that a notification reports as changed, if it does. */
 export function changedList({ method }: Notification): ListCapability | undefined {
   return LIST_OF.get(method);
 }
@@ -37,6 +39,7 @@ export function acknowledgement(granted: SubscriptionFilter): Notification {
   return { method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: granted } };
 }
 
+/** What an acknowledgement grants; undefined for any other notification. */
 export function grantedIn({ method, params }: Notification): SubscriptionFilter | undefined {
   if (method !== SUBSCRIPTION_ACKNOWLEDGED) return undefined;
   const granted = params?.["notifications"];
@@ -54,6 +57,7 @@ export function listsIn(filter: SubscriptionFilter, among = LIST_CAPABILITIES): 
   return among.filter((capability) => filter[changedFlag(capability)] === true);
 }
 
+/** The lists whose changes a server with these capabilities reports. */
 export function changingLists(capabilities: unknown): ListCapability[] {
   return LIST_CAPABILITIES.filter((capability) => {
     const declared = isObject(capabilities) ? capabilities[capability] : undefined;
@@ -87,6 +91,7 @@ export function covers(uri: string, updated: string): boolean {
   return updated.length === uri.length || uri.endsWith("/") || "/?#".includes(updated.charAt(uri.length));
 }
 
+/** Whether a subscription with this filter gets the notification of a change. */
 export function isConcerned(filter: SubscriptionFilter, notification: Notification): boolean {
   const list = changedList(notification);
   if (list !== undefined) return filter[changedFlag(list)] === true;

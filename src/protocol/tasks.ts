@@ -17,21 +17,25 @@ export interface ToolExecution {
   readonly taskSupport?: TaskSupport;
 }
 
+/** Whether the capabilities of a client or a server declare the extension. */
 export function hasTasks(capabilities: unknown): boolean {
   const extensions = isObject(capabilities) ? capabilities["extensions"] : undefined;
   return isObject(extensions) && Object.hasOwn(extensions, TASKS_EXTENSION);
 }
 
+/** A copy of the context whose caller has declared the extension. */
 export function withTasksExtension(context: Context): Context {
   return copyContext(context, { caller: declaringTasks(context.caller) });
 }
 
+/** A copy of the caller that has declared the extension. */
 export function declaringTasks(caller: Caller): Caller {
   const { capabilities } = caller;
   const extensions = isObject(capabilities["extensions"]) ? capabilities["extensions"] : {};
   return { ...caller, capabilities: { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } } };
 }
 
+/** The error for a caller that needs the extension and has not declared it. */
 export function tasksNotDeclared(what: string): McpError {
   const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
   const message = `${what} needs the extension ${TASKS_EXTENSION}, which the caller has not declared`;

@@ -5,10 +5,12 @@
 /** The values of the variables of a URI template, by name. */
 export type TemplateMatch = Record<string, string | string[]>;
 
+/** Throws a TypeError for an invalid template. */
 export function parseTemplate(text: string): UriTemplate {
   return new UriTemplate(text, parseTemplateParts(text));
 }
 
+/** Undefined if the template is not valid. */
 export function tryParseTemplate(text: string): UriTemplate | undefined {
   try {
     return parseTemplate(text);
@@ -254,6 +256,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
 
 const NAME = /^(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*$/;
 const MAX_TEMPLATE_LENGTH = 4096;
+/** A longer URI matches no template. */
 export const MAX_URI_LENGTH = 65_536;
 const MAX_VARIABLES = 64;
 

@@ -77,6 +77,7 @@ function pageLength(page: Result, field: string): number {
   return length + jsonLength(rest);
 }
 
+/** Yields the pages of the list of tools, as far as the limits allow. */
 export async function* toolPages(handler: Handler, context: Context): AsyncGenerator<Result, void, undefined> {
   const fetch = (cursor: string | undefined): Promise<Result> =>
     handler({ method: "tools/list", params: cursor === undefined ? {} : { cursor } }, context);

@@ -262,6 +262,7 @@ export class CallContext implements ToolContext {
   }
 }
 
+/** The position of the level. Throws a TypeError if there is no such level. */
 export function checkLogLevel(level: LogLevel): number {
   const urgency = levelRank(level);
   if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; the levels are ${LOG_LEVELS.join(", ")}`);
@@ -276,6 +277,7 @@ async function checkAnswer(form: Schema, content: unknown): Promise<unknown> {
   throw invalidParams(`The caller's answer does not fit the form: ${issues.join("; ")}`, { issues });
 }
 
+/** Converts the form to JSON Schema. Throws a TypeError if it cannot be converted. */
 function withJsonSchema(params: ElicitQuestion): Params {
   if (params.requestedSchema === undefined) return params;
   const requestedSchema = toFormSchema(params.requestedSchema);

@@ -24,6 +24,7 @@ export type ErrorListener = (error: unknown, failed: FailedRequest) => void;
 /** A handler returned what the protocol does not allow. Its author and its caller both get the message. */
 export class InvalidResult extends UserError {}
 
+/** The part of the options of a server that concerns errors of its handlers. */
 export interface ErrorOptions {
   readonly onError?: ErrorListener | undefined;
   readonly maskErrors?: boolean | undefined;
@@ -92,6 +93,7 @@ function nameOf({ method, params }: Request): string {
   return typeof name === "string" ? name : typeof uri === "string" ? uri : method;
 }
 
+/** The error's message, or its name if it has none. */
 function messageOf({ name }: Error, message: string): string {
   return message || name || "Error";
 }

@@ -39,6 +39,7 @@ export function inputRequired(requests: InputRequests, state?: unknown): InputRe
 /** The input of a call that follows nothing. */
 export const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
 
+/** Writes `input_required` results and reads the retries that follow them. */
 export class InputRequiredCodec {
   readonly #meta: Meta;
   readonly #sealKey: string | Uint8Array | undefined;

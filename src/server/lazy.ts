@@ -15,6 +15,7 @@ export interface LazyServerOptions {
   readonly server: Server;
   /** Used in the error after closing: "The server of NAME was closed". */
   readonly name: string;
+  /** Registers the tools. The signal is aborted when the server is closed. */
   readonly fill: (closing: AbortSignal) => Promise<void>;
   /** Ends what still runs, once the server is closed. */
   readonly end?: (reason: unknown) => Promise<unknown>;

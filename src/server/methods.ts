@@ -41,6 +41,7 @@ export class VendorMethods {
   readonly #methods = new Map<string, Run>();
   readonly #notifications = new Map<string, Run>();
   readonly #results: ResultBuilder;
+  /** The scopes that the methods need. */
   readonly scopes: string[] = [];
 
   constructor(results: ResultBuilder) {

@@ -148,6 +148,7 @@ const OPTION_NAMES: OptionNames<ServerOptions> = optionNames(
   "pageSize sealKey cache tasks onError maskErrors",
 );
 
+/** Throws a TypeError if the options of createServer() are wrong. */
 export function checkServer(options: ServerOptions, hasMoreArguments: boolean): void {
   const { name, version } = fieldsOf(options);
   const missing = Object.entries({ name, version }).filter(([, value]) => typeof value !== "string");
@@ -193,6 +194,7 @@ const LIMIT_NAMES: OptionNames<TaskLimits> = optionNames("max maxPerCaller ttlMs
 
 const CACHE_NAMES: OptionNames<CacheHint> = optionNames("ttlMs cacheScope");
 
+/** `owner` starts the error message. */
 export function checkCacheHint(owner: string, cache: unknown): void {
   if (cache === undefined) return;
   const { ttlMs, cacheScope } = fieldsOf(cache);

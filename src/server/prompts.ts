@@ -121,12 +121,14 @@ interface Prompt extends Registered {
   readonly description: string | undefined;
   readonly required: readonly string[];
   readonly completers: Completers;
+  /** Checks the arguments, if they have a schema. */
   readonly check: SchemaCheck | undefined;
   get(args: never, context: ToolContext): PromptReturn | Promise<PromptReturn>;
 }
 
 export class Prompts {
   readonly entries: Registrations<Prompt, ListedPrompt>;
+  /** Whether there ever was an argument with completion. */
   hasCompleters = false;
   readonly #results: ResultBuilder;
 
@@ -205,6 +207,7 @@ function argumentSchema(declared: unknown): Schema | undefined {
   return isSchema ? declared : undefined;
 }
 
+/** What clients see of the arguments of a schema. */
 function schemaArguments(
   owner: string,
   schema: Schema,

@@ -5,6 +5,7 @@ import type { Context } from "../core/handler.ts";
 import type { PageItem } from "../protocol/pages.ts";
 import type { Visible } from "./options.ts";
 
+/** What is known of everything that can be registered. */
 export interface Registered {
   readonly scopes: readonly string[] | undefined;
   readonly visible: Visible | undefined;
@@ -24,6 +25,7 @@ interface Registration<Value, Item extends object> extends ListEntry<Item> {
  * the registrations change.
  */
 export class Registrations<Value extends Registered, Item extends object> {
+  /** Whether there ever was one that not everybody sees. */
   hasHidden = false;
   readonly #byKey = new Map<string, Registration<Value, Item>>();
   readonly #onChange: () => void;
@@ -52,6 +54,7 @@ export class Registrations<Value extends Registered, Item extends object> {
     this.#onChange();
   }
 
+  /** Returns whether the key was there. */
   delete(key: string): boolean {
     const wasThere = this.#byKey.delete(key);
     if (wasThere) {

@@ -119,6 +119,7 @@ const COMMON_NAMES: OptionNames<CommonResourceOptions> = optionNames(
 const RESOURCE_NAMES: OptionNames<ResourceOptions> = { ...COMMON_NAMES, size: true };
 const TEMPLATE_NAMES: OptionNames<TemplateOptions> = { ...COMMON_NAMES, list: true, complete: true };
 
+/** What a resource and a template have. */
 interface Readable extends Registered {
   readonly options: CommonResourceOptions;
 }
@@ -137,6 +138,7 @@ interface Template extends Readable {
 export class Resources {
   readonly entries: Registrations<RegisteredResource, Resource>;
   readonly templates: Registrations<Template, ResourceTemplate>;
+  /** Whether there ever was a variable with completion. */
   hasCompleters = false;
   readonly #results: ResultBuilder;
 

@@ -16,7 +16,9 @@ export class ResultBuilder {
   readonly meta: Meta;
   /** Whether the server declares the logging capability, and sends log messages. */
   readonly logging: boolean;
+  /** Reports the errors of all handlers, and turns them into what callers read. */
   readonly errors: HandlerErrors;
+  /** Turns what handlers ask for with `inputRequired` into results, and reads the retries. */
   readonly inputs: InputRequiredCodec;
   readonly #cache: CacheHint;
   readonly #pageSize: number;

@@ -196,6 +196,7 @@ export function toFormSchema(schema: unknown): unknown {
 
 const FORM_FIELDS = "strings, numbers, booleans, and choices (an enum, or an array of an enum)";
 
+/** What the specification allows as a field of a form. */
 function isFormField(field: JsonSchema): boolean {
   const { type, enum: choices, oneOf, anyOf, const: only, items } = field;
   if (type === "array") return isObject(items) && (Array.isArray(items["enum"]) || isChoices(items["anyOf"]));
@@ -203,6 +204,7 @@ function isFormField(field: JsonSchema): boolean {
   return typeof type === "string" && ["string", "number", "integer", "boolean"].includes(type);
 }
 
+/** Whether each of the alternatives is one value. */
 function isChoices(alternatives: unknown): boolean {
   return (
     Array.isArray(alternatives) &&

@@ -7,10 +7,12 @@ import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { InputRequests, InputRequiredResult, InputResponses } from "../protocol/model/index.ts";
 
+/** How long the client may take to answer. */
 const STATE_TTL_MS = 600_000;
 /** How long the answers of earlier rounds may be together, as JSON: the client sends them with each retry. */
 const MAX_ANSWERS_LENGTH = 1_048_576;
 
+/** The input of a call that follows `inputRequired`. */
 export interface RetryInput {
   readonly answers: Partial<InputResponses>;
   readonly state: unknown;

@@ -323,6 +323,7 @@ class Registry {
   readonly #groups = new Set<string>();
   #tasks: Tasks | undefined;
   readonly #middleware: Middleware[] = [];
+  /** The server behind its middleware, if it has any. */
   #composed: Handler | undefined;
 
   constructor(options: ServerOptions) {

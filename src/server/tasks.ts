@@ -16,8 +16,10 @@ import type { TaskOptions } from "./options.ts";
 import type { ResultBuilder } from "./result-builder.ts";
 import type { RetryInput } from "./sealed-states.ts";
 
+/** Stops a tool that returns `inputRequired` again and again. */
 const MAX_INPUT_ROUNDS = 100;
 
+/** A call of a tool that supports tasks. */
 export interface TaskCall {
   readonly name: string;
   readonly scopes: readonly string[] | undefined;

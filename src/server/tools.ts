@@ -183,6 +183,7 @@ interface Tool extends Registered {
   readonly headerParams: readonly HeaderParam[] | undefined;
   readonly input: SchemaCheck | undefined;
   readonly output: SchemaCheck | undefined;
+  /** Undefined if the tool never runs as a task. */
   readonly task: TaskOptions | undefined;
   run(args: unknown, context: ToolContext): unknown;
 }
@@ -196,6 +197,7 @@ const NO_ARGUMENTS: object = Object.freeze({});
 
 export class Tools {
   readonly entries: Registrations<Tool, ListedTool>;
+  /** Whether there ever was a tool that can run as a task. */
   hasTaskTools = false;
   readonly #results: ResultBuilder;
   readonly #loadTasks: () => Promise<Tasks>;
@@ -216,6 +218,7 @@ export class Tools {
     this.#set(this.#create(name, options, run));
   }
 
+  /** Adds all of them, or none if one is wrong. */
   addAll(definitions: readonly AnyTool<never>[]): void {
     const created = new Map<string, Created>();
     for (const [index, definition] of definitions.entries()) {

@@ -33,7 +33,9 @@ interface SentInput {
 
 /** A task whose input requests are sent to its caller, by any of the requests that wait for it. */
 export class CallerTask extends TaskWatch {
+  /** The name of the tool, for error messages. */
   readonly tool: unknown;
+  /** The input requests that wait for an answer, by key. */
   readonly #sent = new Map<string, SentInput>();
   /** Keys of answered input requests, since the task may list them a little longer. */
   readonly #answered = new Set<string>();
@@ -43,6 +45,7 @@ export class CallerTask extends TaskWatch {
     this.tool = tool;
   }
 
+  /** Waits until the task is finished, and passes its input requests to the caller of `context`. */
   async complete(context: Context, { respectsPollInterval, carrier }: WaitOptions = {}): Promise<Json> {
     const waiter: Waiter = { context, carrier, failure: undefined };
     try {
@@ -115,6 +118,7 @@ export class CallerTask extends TaskWatch {
   }
 }
 
+/** Returns the tool's result from a finished task, or throws its error. */
 export function taskOutcome({ status, statusMessage, result, error }: Json): Result {
   if (status === "completed" && isObject(result)) return result;
   if (status === "failed" && isErrorBody(error)) throw McpError.fromBody(error);

@@ -92,6 +92,7 @@ export class MemoryTasks extends TaskStore {
     return this.#tasks.add(new Task(abort, principal, scopes, times));
   }
 
+  /** Call when the tool of a task has returned or thrown. */
   done(task: Task): void {
     if (!this.#tasks.has(task.id)) this.#places.release(task.principal);
     task.isDone = true;
@@ -124,6 +125,7 @@ export class MemoryTasks extends TaskStore {
   }
 }
 
+/** The fields that every status has. */
 type Fields = Omit<TaskFields, "statusMessage"> & { readonly statusMessage: string | undefined };
 
 /**
@@ -137,6 +139,7 @@ export class Task implements WatchedTask {
   readonly scopes: readonly string[];
   /** Whether the tool has returned or thrown. It may run on after its task is finished. */
   isDone = false;
+  /** Aborts the tool. */
   readonly #abort: ForwardedAbort;
   readonly #inputs = new PendingInputs(() => this.#move(this.#inputs.size === 0 ? "working" : "input_required"));
   readonly #watchers = new Set<(state: Json) => void>();
@@ -183,6 +186,7 @@ export class Task implements WatchedTask {
     return this.#inputs.ask(request, options);
   }
 
+  /** Answers the open requests with these keys. Throws if a response is invalid. */
   update(responses: Json): void {
     this.#inputs.answer(responses);
   }

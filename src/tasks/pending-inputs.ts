@@ -10,9 +10,11 @@ import type { InputRequests } from "../protocol/model/index.ts";
 
 interface PendingInput extends Deferred<Result> {
   readonly request: Request;
+  /** Stops watching the request's own signal. */
   readonly unwatch: () => void;
 }
 
+/** The open requests of a task or a parked call. Keys are never reused, since a late response must not reach another request. */
 export class PendingInputs {
   readonly #open = new Map<string, PendingInput>();
   readonly #used = new Set<string>();
@@ -27,6 +29,7 @@ export class PendingInputs {
     return this.#open.size;
   }
 
+  /** The `inputRequests` of the task; undefined if there are none. */
   get requests(): InputRequests | undefined {
     if (this.#open.size === 0) return undefined;
     return Object.fromEntries([...this.#open].map(([key, { request }]) => [key, request])) as InputRequests;

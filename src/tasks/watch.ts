@@ -18,6 +18,7 @@ const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 3_600_000;
 /** Polling continues at this pace during a subscription, which may break without notice. */
 const SUBSCRIBED_POLL_MS = 60_000;
+/** Connection failures in a row before waiting fails. */
 const MAX_FAILURES = 3;
 
 /** A pause until something may have changed, shared by all that wait. It ends with a notification or the next poll. */
@@ -36,6 +37,7 @@ export class TaskWatch implements WatchedTask {
   readonly #onChange: ((state: Json) => void) | undefined;
   readonly #since = performance.now();
   #state: Json;
+  /** When the state was last confirmed. */
   #updatedAt = performance.now();
   #pause: Pause | undefined;
   #subscription: AbortController | undefined;
@@ -60,6 +62,7 @@ export class TaskWatch implements WatchedTask {
     return this.#state;
   }
 
+  /** Who created the task or asked for it first. */
   get caller(): Caller {
     return this.context.caller;
   }
@@ -68,10 +71,12 @@ export class TaskWatch implements WatchedTask {
     return isTaskFinished(this.#state["status"]);
   }
 
+  /** Whether changes arrive without polling. */
   get isSubscribed(): boolean {
     return this.#subscribed !== "no";
   }
 
+  /** Whether the last update is more recent than the poll interval. */
   get isFresh(): boolean {
     const { status, inputRequests, pollIntervalMs } = this.#state;
     if (status === "input_required" && !isObject(inputRequests)) return false;
@@ -131,6 +136,7 @@ export class TaskWatch implements WatchedTask {
     this.update({ ...state, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() });
   }
 
+  /** Subscribes to changes, if the handler allows it. */
   subscribe(): void {
     if (this.isFinished || this.#isClosed || this.#subscription !== undefined) return;
     const stop = new AbortController();
@@ -147,6 +153,7 @@ export class TaskWatch implements WatchedTask {
     attempt(() => this.handler(listenRequest({ taskIds: [this.id] }), context)).then(ended, ended);
   }
 
+  /** From now on the task is only polled. */
   unsubscribe(): void {
     this.#subscription?.abort(new Error("The subscription to the task was ended"));
     this.#subscription = undefined;
@@ -185,6 +192,7 @@ export class TaskWatch implements WatchedTask {
     return () => stop.abort(new Error("The task is no longer followed"));
   }
 
+  /** Lets all waiters look at the state again. */
   wake(): void {
     if (this.#pause !== undefined) this.#end(this.#pause);
   }
@@ -265,6 +273,7 @@ export class TaskWatch implements WatchedTask {
   }
 }
 
+/** A request about one task. */
 export function taskRequest(method: string, taskId: string, more?: Json): Request {
   return { method, params: { taskId, ...more } };
 }

@@ -53,6 +53,7 @@ export function blockProblem(block: unknown, path: string): string | undefined {
   return undefined;
 }
 
+/** The problem of the contents of a resource. */
 export function contentsProblem(contents: unknown, path: string): string | undefined {
   const { uri, text, blob } = fieldsOf(contents);
   if (typeof uri !== "string") return `${path}.uri, which must be a string`;
@@ -129,6 +130,7 @@ function className(value: object): string {
   return typeof constructor === "function" && constructor.name !== "" ? constructor.name : "Object";
 }
 
+/** What a value is, if JSON cannot express it, and what to return instead. */
 function describe(value: unknown): readonly [what?: string, advice?: string] {
   if (value === undefined) return ["undefined"];
   if (typeof value === "function" || typeof value === "symbol") return [`a ${typeof value}`];

@@ -33,6 +33,7 @@ export class ToolFacts {
   readonly #tools = new Map<unknown, ToolFact>();
   /** Why the list could not be read the last time; undefined if it was read, or never requested. */
   failure: Error | undefined;
+  /** When the whole list was last read. */
   #readAt = -Infinity;
   #reading: Promise<void> | undefined;
   #version = 0;
@@ -45,6 +46,7 @@ export class ToolFacts {
     return this.#tools.get(name);
   }
 
+  /** The headers that repeat arguments of a call. */
   headersFor({ method, params }: Notification): Readonly<Record<string, string>> {
     const headers = method === "tools/call" ? this.get(params?.["name"])?.headers : undefined;
     return headers === undefined || headers.length === 0 ? NO_HEADERS : mirrorHeaders(headers, params?.["arguments"]);

@@ -9,16 +9,19 @@ import { innerSchemas } from "./schema.ts";
 export interface HeaderParam {
   /** The keys that lead to the value, from the arguments down. */
   readonly path: readonly string[];
+  /** The full name of the header, in lower case. */
   readonly header: string;
 }
 
 export interface HeaderParams {
   readonly params: readonly HeaderParam[];
+  /** The problem with an annotation; the tool is then not valid over HTTP. */
   readonly problem?: string;
 }
 
 const KEYWORD = "x-mcp-header";
 
+/** A header field name (RFC 9110, 5.6.2). */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 const TYPES: ReadonlySet<unknown> = new Set(["integer", "string", "boolean"]);
@@ -27,6 +30,7 @@ interface SchemaNode {
   readonly schema: object;
   readonly key: string;
   readonly parent: SchemaNode | undefined;
+  /** Whether the path from the root consists of `properties` only. */
   readonly isPlain: boolean;
 }
 

@@ -21,6 +21,7 @@ import {
 } from "./schema-kind.ts";
 import { checkWork } from "./schema-work.ts";
 
+/** More issues would not help the model. */
 const MAX_ISSUES = 20;
 
 /**
@@ -138,6 +139,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
+/** Returns the issues of a value; undefined if it is valid. */
 type Validate = (value: unknown) => readonly string[] | undefined;
 
 async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allErrors: boolean): Promise<Validate> {
@@ -208,6 +210,7 @@ function explain(error: unknown): string {
   return error instanceof RangeError ? "it refers to itself without end" : errorMessage(error);
 }
 
+/** The reference that ajv could not resolve, as an absolute URI. */
 function missingReference(error: unknown): string | undefined {
   const { missingRef } = fieldsOf(error);
   return typeof missingRef === "string" ? missingRef : undefined;
@@ -290,6 +293,7 @@ function withRootAnchors(schema: JsonSchema): JsonSchema {
   return { ...schema, $defs: Object.fromEntries($defs) };
 }
 
+/** The path of the first match among a schema and the schemas inside it. */
 function findPath(schema: JsonSchema, isMatch: (inner: JsonSchema) => boolean): SchemaPath | undefined {
   for (const { schema: inner, path } of schemasWithin(schema)) if (isMatch(inner)) return path;
   return undefined;

@@ -19,6 +19,7 @@ export function pathText(path: readonly PropertyKey[]): string {
     .join("");
 }
 
+/** The path of a JSON pointer. */
 export function parsePointer(pointer: string): readonly (string | number)[] {
   return pointer
     .split("/")
@@ -27,12 +28,14 @@ export function parsePointer(pointer: string): readonly (string | number)[] {
     .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }
 
+/** One line that says where the problem is and what it is. */
 export function issueText(path: readonly PropertyKey[], message: string): string {
   const place = pathText(path);
   // Some libraries put the path into the message themselves.
   return place === "" || message.startsWith(`${place} must`) ? message : `${place}: ${message}`;
 }
 
+/** How each library writes an object schema. */
 const OBJECT_SCHEMAS: Readonly<Record<string, string>> = {
   zod: "z.object({ ... })",
   valibot: "v.object({ ... })",
@@ -44,11 +47,13 @@ export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   return mayBe && "~standard" in value;
 }
 
+/** The library that made a schema, for error messages. */
 export function vendorOf(schema: StandardSchemaV1): string {
   const { vendor } = fieldsOf(schema["~standard"]);
   return typeof vendor === "string" ? vendor : "an unknown library";
 }
 
+/** How to write an object schema with the library of this schema. */
 export function objectSchemaOf(schema: StandardSchemaV1): string {
   const vendor = vendorOf(schema);
   return OBJECT_SCHEMAS[vendor] ?? `an object schema of ${vendor}`;

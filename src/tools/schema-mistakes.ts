@@ -151,6 +151,7 @@ const EXPECTED: { readonly [Of in Kind]?: readonly [isRight: (value: unknown) =>
   pattern: [isPattern, "a regular expression as a string"],
 };
 
+/** What a value of this kind must be, if the value is something else. */
 function expectation(kind: Kind, value: unknown): string | undefined {
   if (kind === "type") return typeProblem(value);
   const [isRight, what] = EXPECTED[kind] ?? [];

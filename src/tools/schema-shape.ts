@@ -37,6 +37,7 @@ export function conjunction(schema: unknown, root: unknown): readonly Schema[] {
   return [...all].filter(isObject);
 }
 
+/** The schema that all of these are. */
 function both(schemas: readonly unknown[]): unknown {
   return schemas.length < 2 ? schemas[0] : { allOf: schemas };
 }

@@ -92,6 +92,7 @@ class Visitor {
     this.visit(target, parts);
   }
 
+  /** A schema refers to itself. */
   #return(schema: JsonSchema, { depth, returns }: Visit, parts: readonly Part[]): void {
     const part = parts[depth];
     this.#recursive ??= schema;

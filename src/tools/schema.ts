@@ -27,6 +27,7 @@ interface InnerSchema {
   readonly schema: unknown;
 }
 
+/** The schemas directly inside a schema, in their order. */
 export function* innerSchemas(schema: object): Generator<InnerSchema, void, undefined> {
   for (const [keyword, value] of Object.entries(schema) as [string, unknown][]) {
     if (DATA.has(keyword)) continue;
@@ -94,6 +95,7 @@ function decode(text: string): string {
   }
 }
 
+/** Whether it is a regular expression as JSON Schema has them. */
 export function isPattern(value: unknown): value is string {
   try {
     return typeof value === "string" && new RegExp(value, "u") instanceof RegExp;

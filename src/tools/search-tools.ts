@@ -58,13 +58,16 @@ export function describeTool(description: string): ListedTool {
   };
 }
 
+/** What a caller sees. */
 export interface ToolList {
   readonly tools: readonly ListedTool[];
+  /** The first page. */
   readonly first: Result;
   /** The upstreams whose tools are not listed, because they are still starting or have failed. */
   readonly missing: readonly Unavailable[];
 }
 
+/** Reads all pages of the caller's list. */
 export async function readTools(next: Handler, context: Context): Promise<ToolList> {
   const tools: ListedTool[] = [];
   let first: Result | undefined;
@@ -116,6 +119,7 @@ function reasonsOf(missing: readonly Unavailable[]): readonly string[] {
   return missing.map(({ message }) => message);
 }
 
+/** Answers a call of search-tools. */
 export async function answerSearch(
   { query, limit, offset = 0 }: Arguments,
   usual: number,
@@ -176,12 +180,14 @@ export function answerDescribe<Tool>(
   };
 }
 
+/** The mistake of a caller that wrote a wrong name. */
 export function noSuchTool(name: string, names: Iterable<string>): string {
   const [near] = nearest(name, names);
   const hint = near === undefined ? `find tools with ${SEARCH_TOOLS}` : `did you mean ${near}?`;
   return `There is no tool ${JSON.stringify(name)}; ${hint}`;
 }
 
+/** A result that tells the model what to correct. */
 export function mistake(text: string): Result {
   return { resultType: "complete", isError: true, content: [{ type: "text", text }] };
 }

@@ -90,6 +90,7 @@ function readGroups(): ReadonlyMap<string, ReadonlySet<string>> {
   return synonyms;
 }
 
+/** The stems of words that mean about the same as a word with this stem. */
 export function synonymsOf(stem: string): Iterable<string> {
   return SYNONYMS.get(stem) ?? [];
 }

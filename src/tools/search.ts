@@ -55,6 +55,7 @@ export class ToolIndex {
   static readonly #known = new ExpiringMap<string, Promise<ToolIndex>>({ maxEntries: MAX_INDEXES });
   readonly #tools: readonly ListedTool[];
   readonly #search: MiniSearch<Document>;
+  /** The stems of all words in the index. */
   readonly #stems: ReadonlySet<string>;
 
   private constructor(tools: readonly ListedTool[], search: MiniSearch<Document>, stems: ReadonlySet<string>) {
@@ -139,6 +140,7 @@ export class ToolIndex {
   }
 }
 
+/** The term of the word with its ending, which stems cannot be. */
 function asWritten(word: string): string {
   return `=${word.toLowerCase()}`;
 }

@@ -79,6 +79,7 @@ class PipedChildProcess implements ChildTransport {
   #receive: Receive | undefined;
   #closed = false;
   #closeReason = "";
+  /** Whether the server has ever sent a message. */
   #hasSentMessage = false;
   /** Lines of noise since the last message, and when the first of them came. */
   #noiseInARow = 0;

@@ -36,6 +36,7 @@ export class LineInput {
     if (this.#input.end()) this.#lines.end();
   }
 
+  /** Stops reading and drops the rest. */
   stop(): void {
     this.#input.stop();
   }

@@ -24,6 +24,7 @@ export interface StdioOptions {
   readonly protectStdout?: boolean | undefined;
 }
 
+/** How long `close` waits for a client that does not read. */
 const FINISH_TIMEOUT_MS = 1_000;
 
 const OPTIONS: OptionNames<StdioOptions> = /* @__PURE__ */ optionNames("input output limits protectStdout");

@@ -32,6 +32,7 @@ export interface LateParts {
   readonly starting: string;
 }
 
+/** A source that is made here, with errors of its own. */
 export interface NamedTransportSource extends TransportSource {
   readonly lateParts?: LateParts;
 }

@@ -20,6 +20,7 @@ export interface TokenTarget {
 
 export interface DiscoveryResult extends TokenTarget {
   readonly scopes?: readonly string[];
+  /** Whether the MCP server accepts only tokens that are bound to a key. */
   readonly requiresDpop: boolean;
 }
 
@@ -112,6 +113,7 @@ function resourceName(mcpServer: URL): string {
 
 type ChosenServer = Pick<TokenTarget, "server" | "usesDefaultEndpoints">;
 
+/** @param mayLackMetadata Whether the default endpoints are used if the server has no metadata. */
 async function fetchServer(
   issuer: string,
   mayLackMetadata: boolean,
@@ -130,6 +132,7 @@ async function fetchServer(
   throw unauthorized(`${redact(issuer)} has no metadata (${reasons.join("; ")})`);
 }
 
+/** Finds an authorization server that has issued tokens before. */
 export async function fetchKnownServer(
   issuer: string,
   usesDefaultEndpoints: boolean,

@@ -23,6 +23,7 @@ export function authFailure(doing: string, error: unknown, secrets: Secrets = []
   return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`, hint);
 }
 
+/** Does the work. If it fails, throws the error that `authFailure` makes of it. */
 export async function attempting<T>(
   doing: string,
   secrets: Secrets,
@@ -133,6 +134,7 @@ function parseSchemes(header: string): { scheme: string; params: Map<string, str
  */
 export class NoSignInError extends ConnectionError {
   readonly server: string;
+  /** Why the default endpoints failed. */
   override readonly cause: ConnectionError;
 
   constructor(server: string, cause: ConnectionError) {
@@ -146,6 +148,7 @@ export class NoSignInError extends ConnectionError {
     return new NoSignInError(hide(this.server), redactConnectionError(this.cause, hide));
   }
 
+  /** The error, or the one that led to it. */
   static in(error: unknown): NoSignInError | undefined {
     let cause = error;
     while (cause instanceof ConnectionError && !(cause instanceof NoSignInError)) cause = cause.cause;

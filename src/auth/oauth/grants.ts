@@ -199,6 +199,7 @@ export function isSameIssuer(one: string, other: string): boolean {
   return one === other || (URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href);
 }
 
+/** @param what The name of the assertion in error messages. */
 async function readAssertion(assertion: Assertion, request: AssertionRequest, what: string): Promise<string> {
   let text: unknown = assertion;
   if (typeof assertion === "function") {
@@ -239,6 +240,7 @@ function checkAudience(jwt: string, { issuer, token_endpoint: endpoint }: Author
   throw unauthorized(`The JWT is for ${redact(audiences.join(", "))} and is not sent to ${issuer}: ${advice}`);
 }
 
+/** The claims of a JWT, without verifying it. */
 function readClaims(jwt: string): Readonly<Record<string, unknown>> {
   try {
     const [, payload = ""] = jwt.split(".");

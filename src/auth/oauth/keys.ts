@@ -66,6 +66,7 @@ export class DPoPKey {
       .sign(this.#keys.privateKey);
   }
 
+  /** Stores the nonce of a response for the next proof. Returns whether there was one. */
   storeNonce(url: URL, headers: Readonly<Record<string, string>>): boolean {
     const nonce = headers["dpop-nonce"];
     if (nonce === undefined || !NONCE.test(nonce)) return false;

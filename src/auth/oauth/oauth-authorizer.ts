@@ -227,6 +227,7 @@ export class OAuthAuthorizer implements Authorizer {
     if (current !== undefined && isOther) await this.#stored.delete(current.tokens);
   }
 
+  /** Returns why an authorization server cannot be used, as the end of a sentence; undefined if it can. */
   #rejectServer(server: oauth.AuthorizationServer): string | undefined {
     const { issuer = server.issuer } = this.#options.client ?? {};
     if (isSameIssuer(server.issuer, issuer)) return this.#grant.rejectServer?.(server);
@@ -325,6 +326,7 @@ export class OAuthAuthorizer implements Authorizer {
     return dpop ?? (requiresDpop || (schemes.has("dpop") && !schemes.has("bearer")));
   }
 
+  /** Throws if another token would not help. */
   #failIfUseless(
     { attempt, status, sent }: Challenge,
     params: ChallengeParams,

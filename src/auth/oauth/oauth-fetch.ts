@@ -25,6 +25,7 @@ const MAX_REDIRECTS = 3;
 const REQUEST_TIMEOUT_MS = 30_000;
 const STATUS_WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
+/** A document, or why there is none. */
 export interface DocumentSearch<T> {
   readonly document?: T;
   /** One reason for each URL that had no document. */
@@ -109,6 +110,7 @@ export class OAuthFetch {
     return { reasons, isAbsent };
   }
 
+  /** Follows redirects within the origin. */
   async #get(url: URL, signal: AbortSignal | undefined): Promise<Response> {
     const headers = { accept: "application/json" };
     const init: RequestInit = { method: "GET", headers, redirect: "manual", ...defined({ signal }) };

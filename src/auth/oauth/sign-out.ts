@@ -14,6 +14,7 @@ export interface SignOutOptions extends Pick<OAuthOptions, "allowPrivateNetwork"
   readonly client?: ClientIdentity | undefined;
 }
 
+/** How long to wait for a program that is renewing the tokens. A user who is signing in may take longer. */
 const LOCK_MS = 5_000;
 const REVOCATION_MS = 15_000;
 

@@ -67,6 +67,7 @@ export function memoryTokens(): TokenStore {
 export interface StoredTokensOptions {
   readonly store: TokenStore;
   readonly mcpServer: URL;
+  /** The grant and client that the tokens belong to. */
   readonly owner: string;
   /** Called if an entry could not be written. The flow goes on without the store. */
   readonly onNotice: (text: string) => void;
@@ -167,6 +168,7 @@ interface ListableStore extends Pick<TokenStore, "get"> {
   keys(): Promise<readonly string[]>;
 }
 
+/** Whether a user has signed in to this server before. */
 export async function hasStoredTokens(store: ListableStore, url: URL): Promise<boolean> {
   const [end] = url.href.split("#");
   return (await store.keys()).some((key) => key.startsWith("server ") && key.endsWith(` ${end}`));
@@ -235,6 +237,7 @@ function hasStrings<Name extends string, List extends string = never>(
 /** A token is renewed at most this long before it expires. */
 const RENEWAL_MARGIN_MS = 60_000;
 
+/** @param binding What the tokens are bound to; for a refresh, the tokens before. */
 export function toTokens(
   response: oauth.TokenEndpointResponse,
   binding: Omit<Tokens, "access" | "scheme">,

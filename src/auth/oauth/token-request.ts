@@ -88,6 +88,7 @@ export function requestOptions(
   };
 }
 
+/** Makes a token request. `options` are for reading the response. */
 export function requestToken(
   server: oauth.AuthorizationServer,
   { client, auth }: OAuthClient,
@@ -137,6 +138,7 @@ const UNRELATED_ERRORS: ReadonlySet<string> = new Set([
   "use_dpop_nonce",
 ]);
 
+/** Whether the server has rejected the refresh token, so that a retry is useless. */
 export function isFinalRefusal(error: unknown): boolean {
   const code = errorCode(error);
   if (code === undefined || UNRELATED_ERRORS.has(code)) return false;
@@ -197,6 +199,7 @@ async function findIdentityProvider(
 
 export interface IdentityAssertion {
   readonly assertion: string;
+  /** The issuer of the identity provider. */
   readonly issuer: string;
   /** The scopes that the organization allows, if the response names them. */
   readonly scope: string | undefined;
@@ -322,6 +325,7 @@ async function signIn(context: GrantContext, redirect: Redirect): Promise<oauth.
   }
 }
 
+/** Refuses http across a network, where anyone could read the code. */
 async function checkedRedirectUri(redirect: Redirect): Promise<string> {
   const uri = await redirect.uri;
   const { protocol = "", hostname = "" } = URL.canParse(uri) ? new URL(uri) : {};

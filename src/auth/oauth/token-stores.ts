@@ -45,6 +45,7 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): File
   const onNotice = options.onNotice ?? ((text: string) => process.emitWarning(text));
   const notice = (text: string): void => callListener("onNotice", onNotice, [text]);
 
+  /** Returns undefined if the file is broken. */
   const read = async (): Promise<Map<string, string> | undefined> => parseEntries((await readPrivate(file)) ?? "{}");
 
   /** What `get` has read last, and the state of the file then. `get` is called for every request. */
@@ -97,6 +98,7 @@ async function stateOf(file: string): Promise<string | undefined> {
   return [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(" ");
 }
 
+/** Returns undefined unless the text is a JSON object of strings. */
 function parseEntries(text: string): Map<string, string> | undefined {
   try {
     const parsed: unknown = JSON.parse(text);

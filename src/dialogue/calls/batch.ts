@@ -96,6 +96,7 @@ class BatchPart implements Carrier {
     return this.#end(response as ResponseMessage);
   }
 
+  /** One cancelled request does not drop the reply of the whole batch. */
   drop(): void {
     void this.#end(undefined);
   }
@@ -107,6 +108,7 @@ class BatchPart implements Carrier {
   }
 }
 
+/** Replaces a response that cannot be encoded as JSON, so that the others of the batch can be sent. */
 function encodable(response: ResponseMessage): ResponseMessage {
   try {
     encode(response);

@@ -7,6 +7,7 @@ import { FairLimit } from "../../core/fair-limit.ts";
 /** A call, or a batch of them, as far as it takes places. */
 export interface CountedCall {
   readonly principal: string | undefined;
+  /** How many requests it counts as. */
   readonly size: number;
   /** The length of a long request, which it holds. */
   readonly length: number;
@@ -89,6 +90,7 @@ export class CallPlaces {
     if (length > 0) this.#lengths.release(principal, length);
   }
 
+  /** Throws a CallRefused after `close`. */
   check(): void {
     if (this.#isClosed) throw shuttingDown();
   }
@@ -102,6 +104,7 @@ export function shuttingDown(): CallRefused {
   return new CallRefused("The server is shutting down", 5, true);
 }
 
+/** For what stays open long, such as sessions. */
 export function tooManyOpen(what: string, refusal: "full" | "share"): CallRefused {
   return new CallRefused(`Too many ${what}${whose(refusal)} are open; try again later`, 10);
 }

@@ -41,6 +41,7 @@ export const ALREADY_ANSWERED = "The call has been answered; it can no longer se
 /** How long aborted calls get to answer before the connection is closed. */
 const SETTLE_MS = 250;
 
+/** How many of a client's notifications wait or run at once. */
 const MAX_NOTIFICATIONS = 1_000;
 
 /** A call in flight. Aborting it stops the work; cancelling also suppresses the response. */
@@ -57,6 +58,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   readonly size: number;
   readonly length: number;
   readonly table: CallTable;
+  /** Position in the order of arrival. */
   readonly sequence: number;
   readonly key: IdKey | ServerCall;
   countedAs: CountedCall["countedAs"];
@@ -110,6 +112,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     this.#progress = undefined;
   }
 
+  /** Sends a notification to the client, until the call is answered. */
   notify(notification: Notification): void {
     if (!this.isDone && !this.isCancelled) this.front.notify(this, notification);
   }
@@ -134,6 +137,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   }
 }
 
+/** In place of the method of a message that cannot begin a call. */
 const REFUSED = "";
 
 const NO_MESSAGE: CallMessage = { jsonrpc: "2.0", method: REFUSED };
@@ -164,6 +168,7 @@ export class CallTable {
   readonly #places: CallPlaces | undefined;
   readonly #unanswered: string | undefined;
   #count = 0;
+  /** Vendors' notifications that wait or run. */
   #notifications = 0;
   /** Cancelled calls that had a slot and whose handler still runs. */
   #abandoned = 0;
@@ -230,6 +235,7 @@ export class CallTable {
     void this.#run(call);
   }
 
+  /** Runs the call and sends the response, unless it was cancelled. */
   async #run(call: ServerCall): Promise<void> {
     const { message, front, carrier } = call;
     // A ping needs no slot: it asks whether the server is alive, not whether it is idle.
@@ -272,6 +278,7 @@ export class CallTable {
     this.#end(call);
   }
 
+  /** Called when the handler has returned and the response is sent. */
   #end(call: ServerCall): void {
     call.isDone = true;
     if (call.hasSlot) {

@@ -66,6 +66,7 @@ export class ClientRequests {
     }
   }
 
+  /** Returns false if no request waits for this response. */
   settle(message: ResponseMessage): boolean {
     const call = this.#pending.find(message);
     call?.settle(message);

@@ -22,6 +22,7 @@ export function unsupportedRevision(requested: unknown, supported: readonly Revi
   return McpError.of("unsupported_revision", message, { supported: names, requested: String(requested) });
 }
 
+/** Replaces a response that cannot be sent, for example because it cannot be encoded as JSON. */
 export function unsendableResponse({ id }: ResponseMessage, error: unknown): ResponseMessage {
   const refusal = McpError.of("internal_error", `The answer cannot be sent: ${errorMessage(error)}`);
   return { jsonrpc: "2.0", id, error: refusal.toBody() };

@@ -50,6 +50,7 @@ export async function answerInputRequired(
   return result;
 }
 
+/** The answers, and the first failure that no answer can express. */
 async function collect(
   inputRequests: readonly (readonly [string, Request])[],
   context: Context,

@@ -56,6 +56,7 @@ export class Peer {
   listener: PeerListener;
   readonly #transport: Transport;
   readonly #closeTimeoutMs: number | undefined;
+  /** Abandoned calls whose answer is still awaited. */
   readonly #abandoned = new Map<unknown, { readonly call: OutgoingCall } & Abandonment>();
 
   /** `closeTimeoutMs`: for a transport that may never close. The others limit the time themselves. */

@@ -32,6 +32,7 @@ export class PendingCalls {
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
+  /** How many calls have a deadline. */
   #timed = 0;
 
   constructor(peerName: string, timeouts?: Partial<Timeouts>) {
@@ -82,6 +83,7 @@ export class PendingCalls {
     return this.#calls.values();
   }
 
+  /** Called by a call that is over. */
   remove(call: PendingCall): void {
     this.#calls.delete(call.id);
     if (call.finalDeadline === Infinity && call.idleMs === 0) return;
@@ -90,6 +92,7 @@ export class PendingCalls {
     if (this.#timed === 0) unref(this.#timer);
   }
 
+  /** Called by a call whose deadline has moved. */
   schedule({ deadline }: PendingCall, now: number): void {
     if (deadline < this.#armedFor) this.#arm(deadline, now);
   }
@@ -136,6 +139,7 @@ export class PendingCalls {
   }
 }
 
+/** A request of ours that is not answered yet. */
 export class PendingCall {
   readonly id: number;
   readonly method: string;
@@ -218,6 +222,7 @@ export class PendingCall {
     else this.touch();
   }
 
+  /** Returns false if the call is over already. */
   #end(): boolean {
     if (this.isOver) return false;
     this.isOver = true;

@@ -8,6 +8,7 @@ import { checkClientRequest, INPUT_METHODS } from "../../protocol/client-request
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 
+/** Sent by a server when a URL elicitation is finished. */
 export const ELICITATION_COMPLETE = "notifications/elicitation/complete";
 
 interface UrlElicitation {

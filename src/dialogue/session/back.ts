@@ -119,6 +119,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     void this.#restore(mayHaveMissed);
   }
 
+  /** Restores the state of the lost session in the new one. */
   async #resume(): Promise<void> {
     this.#peer.notify("notifications/initialized");
     this.#tasks.forgetTools();
@@ -144,6 +145,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     return isTask ? this.#tasks.answer(request, context) : this.plain(request, context);
   }
 
+  /** Sends a request that has nothing to do with tasks. */
   async plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     const renewal = this.#renewal;
@@ -418,6 +420,7 @@ const ENVELOPE: ReadonlySet<string> = new Set([
   "progressToken",
 ]);
 
+/** Removes the params that only stateless requests have. */
 function withoutEnvelope(params: Params): Params {
   const { _meta } = params;
   const isPlain = params["inputResponses"] === undefined && params["requestState"] === undefined;
@@ -430,6 +433,7 @@ function withoutEnvelope(params: Params): Params {
 
 const PLAIN: TaskRequestOptions = {};
 
+/** Params that depend on the id of the request. */
 function withProgress(params: Params, wantsProgress: boolean, how: TaskRequestOptions): (id: number) => Params {
   return (id) => {
     how.onSent?.(id);

@@ -11,6 +11,7 @@ const LINGER_MS = 10_000;
 /** Above this number of tracked clients, stale ones are removed. */
 const MAX_TRACKED = 1_000;
 
+/** A client: how many of its calls are in flight, and when the last one ended. */
 export interface TrackedClient {
   readonly key: string;
   open: number;
@@ -19,6 +20,7 @@ export interface TrackedClient {
 }
 
 export class CallAttribution {
+  /** By the caller's key. */
   readonly #seen = new Map<string, TrackedClient>();
 
   /** The caller that last gave up a call without an answer, and when. The server may go on with such a call. */
@@ -66,6 +68,7 @@ export class CallAttribution {
     this.#abandonedAt = now;
   }
 
+  /** Whether all current and recent calls are from one client. */
   get isUnambiguous(): boolean {
     if (this.#seen.size > 1) this.#sweep();
     return this.#seen.size < 2;

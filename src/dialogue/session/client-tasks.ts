@@ -37,7 +37,9 @@ const OPTIONAL: ToolExecution = { taskSupport: "optional" };
 export interface ClientTasksHost {
   readonly handler: Handler;
   readonly revision: Revision;
+  /** The context for work outside any call. */
   defaultContext(): Context;
+  /** Sends a notification to the client outside any call. */
   deliver(notification: Notification): void;
 }
 
@@ -251,6 +253,7 @@ function withRelatedTask(fields: Params | undefined, taskId: string): Params {
 }
 
 interface ListedTask extends PageItem {
+  /** The state in the shape of the newest revision. */
   readonly state: Json;
 }
 

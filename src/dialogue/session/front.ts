@@ -80,7 +80,9 @@ export class SessionFront implements Front, ClientTasksHost {
     this.#rootsListeners.add(changed);
     return () => void this.#rootsListeners.delete(changed);
   };
+  /** Carries messages that belong to no call to the client. */
   readonly #lines: LineCarrier;
+  /** Sends a notification to the client outside any call. */
   readonly deliver = (notification: Notification): void => this.#deliver(notification, this.#lines);
   readonly #notifyClient = (notification: Notification): void => {
     checkNotification(notification);
@@ -225,6 +227,7 @@ export class SessionFront implements Front, ClientTasksHost {
     if (event !== undefined) this.#deliver(event, "id" in call.message ? call.carrier : this.#lines);
   }
 
+  /** Takes the answer to a request of ours. Returns false if there was no such request. */
   settle(message: ResponseMessage): boolean {
     return this.#clientRequests?.settle(message) ?? false;
   }
@@ -297,6 +300,7 @@ export class SessionFront implements Front, ClientTasksHost {
     this.#subscriptions.start({ context: this.defaultContext(), deliver: this.deliver }, this.#serverCapabilities);
   }
 
+  /** The context for work outside any call. */
   defaultContext(): Context {
     return {
       revision: this.revision.name,
@@ -368,6 +372,7 @@ export class SessionFront implements Front, ClientTasksHost {
   }
 }
 
+/** Whether the request of a client with tasks concerns tasks. */
 function isTaskRequest({ method, params }: Request): boolean {
   if (method === "tools/call") return params["task"] !== undefined;
   return method === "tools/list" || method.startsWith("tasks/");

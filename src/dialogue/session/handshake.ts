@@ -42,6 +42,7 @@ export interface SessionTerms {
   readonly discovered: Result;
 }
 
+/** A session with a server, for what runs in it. */
 export interface SessionHost {
   /** The context for requests outside any call. */
   readonly defaultContext: Context;
@@ -109,6 +110,7 @@ export class SessionRenewal {
   readonly #closed: AbortSignal;
   /** The number of renewals. It shows whether a session that was lost has already been replaced. */
   count = 0;
+  /** Whether work must wait for `renewed`. */
   isLost = false;
   #running: Promise<void> | undefined;
 

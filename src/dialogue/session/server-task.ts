@@ -37,13 +37,16 @@ const NO_TIMEOUT = { idleMs: 0, totalMs: 0 };
 export interface TaskRequestOptions {
   /** Extra params that only the server's revision has. */
   readonly extraParams?: Json;
+  /** Called with the JSON-RPC id. */
   readonly onSent?: (id: number) => void;
   readonly abandonment?: Abandonment;
 }
 
 /** The side of a session that faces the server, as tasks use it. */
 export interface ServerTasksHost extends SessionHost {
+  /** The server, in the form of the newest revision. */
   readonly handler: Handler;
+  /** Sends a request that has nothing to do with tasks. */
   plain(request: Request, context: Context): Promise<Result>;
   /** Returns the answer in the server's revision; errors are in the newest. */
   send(request: Request, context: Context, options?: TaskRequestOptions): Promise<Result>;
@@ -61,9 +64,11 @@ export class ServerTask extends TaskWatch {
   readonly #stop = new AbortController();
   readonly #inputs = new PendingInputs(() => this.#inputsChanged());
   readonly #ended: () => void;
+  /** The last fields from the server. */
   #fields: Json;
   /** The pending `tasks/result`, on whose stream the server may send input requests. */
   #waiting: Promise<void> | undefined;
+  /** Resolved by the next input request. */
   #input: Deferred<void> = deferred();
   #fetching: Promise<Json> | undefined;
   /** The fields `status` and `result`, or `status` and `error`. */
@@ -147,6 +152,7 @@ export class ServerTask extends TaskWatch {
     return this.#detailed(liftTask(this.#host, raw));
   }
 
+  /** Adds the fields that belong to the status. */
   async #detailed(fields: Json): Promise<Json> {
     // The last status to arrive is the newest, but a finished task does not change any more.
     if (!isTaskFinished(this.#fields["status"])) this.#fields = fields;
@@ -213,6 +219,7 @@ export class ServerTask extends TaskWatch {
   }
 }
 
+/** The fields of a task in the shape of the newest revision. */
 export function liftTask(host: ServerTasksHost, raw: Json): Json {
   const { resultType: _complete, ...fields } = host.terms.revision.lift.result("tasks/get", raw);
   return fields;

@@ -28,6 +28,7 @@ export class ServerTasks extends TaskStore {
   readonly #tasks = new TaskTable<ServerTask>((task) => this.#dropped(task), MAX_TASKS);
   /** By progress token, which is the id of the call that created the task. */
   readonly #byToken = new Map<unknown, ServerTask>();
+  /** Calls that create tasks. */
   readonly #creating = new Set<Promise<unknown>>();
   /** By task: the last status that came before the answer of such a call. */
   readonly #early = new ExpiringMap<string, Params>({ maxEntries: MAX_EARLY_STATUSES });
@@ -37,6 +38,7 @@ export class ServerTasks extends TaskStore {
     this.#host = host;
   }
 
+  /** Calls a tool, as a task if the caller requests one or the tool requires it. */
   async call(request: Request, context: Context, support: TaskSupport): Promise<Result> {
     if (support === "forbidden") {
       const toolName = request.params["name"];

@@ -11,6 +11,7 @@ import { changingLists, filterFor, filterOf, listsIn, namesIn, possibleChanges }
 import type { Peer } from "../calls/peer.ts";
 import type { SessionHost, SessionRenewal } from "./handshake.ts";
 
+/** The one subscription to a resource: how many subscribers share it, and whether the server granted it. */
 interface SharedSubscription {
   count: number;
   readonly isGranted: Promise<boolean>;
@@ -34,6 +35,7 @@ export class ServerSubscriptions {
     return [...this.#subscribers].findLast(({ context: { caller } }) => caller.style === "session")?.context;
   }
 
+  /** Whether all subscribers belong to one client. */
   get isUnambiguous(): boolean {
     const keys = [...this.#subscribers].map(({ context }) => context.caller.key);
     return new Set(keys.filter((key) => key !== INTERNAL_CALLER.key)).size < 2;
@@ -100,6 +102,7 @@ export class ServerSubscriptions {
     return this.#peer.call(method, { uri }, this.#session.defaultContext);
   }
 
+  /** Returns the resources that the server grants. */
   async #subscribe(uris: readonly string[]): Promise<readonly string[]> {
     const { resources } = this.#session.terms.capabilities;
     if (!isObject(resources) || resources["subscribe"] !== true) return [];

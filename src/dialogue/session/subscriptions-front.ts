@@ -46,6 +46,7 @@ export class ClientSubscriptions {
     this.#handler = handler;
   }
 
+  /** Subscribes to all lists that the server says can change. */
   start(host: SubscriptionHost, capabilities: Json): void {
     const { resources } = capabilities;
     this.#host = host;
@@ -95,6 +96,7 @@ export class ClientSubscriptions {
 
 /** One `subscriptions/listen`. If it ends before it is closed, it is opened again. */
 class Subscription {
+  /** Resolves to the part of the filter that the server grants. */
   readonly granted: Promise<SubscriptionFilter>;
   readonly #grant: Grant = { granted: undefined };
   readonly #stop = new AbortController();

@@ -23,6 +23,7 @@ export interface StatelessBackOptions {
   readonly revision: Revision;
   /** The client info for callers that have none. */
   readonly info: Json;
+  /** The context for notifications outside any call. */
   readonly defaultContext: Context;
 }
 
@@ -94,6 +95,7 @@ export abstract class StatelessBack {
 export interface UnaryTransport {
   /** Resolves with the response. Never throws. Sets `call.onStop` to what ends the request. */
   unary(message: RequestMessage, call: PendingCall, receiver: NotificationReceiver): Promise<ResponseMessage>;
+  /** Resolves when the server has taken the message. */
   notify(message: NotificationMessage, closed: Cancellation): Promise<void>;
 }
 
@@ -189,6 +191,7 @@ function envelopeRejected(method: string, error: McpError): ConnectionError {
   });
 }
 
+/** Whether a result that is not complete may have this type. */
 function isAllowedType(resultType: unknown, method: string, { caller }: Context): boolean {
   if (resultType === "input_required") return INPUT_METHODS.has(method);
   return resultType === "task" && method === "tools/call" && hasTasks(caller.capabilities);

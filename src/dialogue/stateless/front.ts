@@ -82,6 +82,7 @@ export class StatelessFront implements Front {
     return toErrorBody(error, { method: message.method, params: message.params ?? {} }, NEWEST);
   }
 
+  /** Sends a notification of a call to the client, if the client wants it. */
   notify(call: ServerCall, notification: Notification): void {
     const { method, params } = notification;
     if (method === "notifications/progress") {
@@ -162,6 +163,7 @@ function completeResult(method: string, result: Result, capabilities: Json): Res
   return { ...result, ...hints, resultType: resultType ?? "complete" };
 }
 
+/** Throws if an input request needs a capability that the client has not declared. */
 function checkInputRequests(result: Result, capabilities: Json): void {
   const inputRequests = result["inputRequests"];
   if (!isObject(inputRequests)) return;

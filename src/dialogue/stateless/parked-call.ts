@@ -68,6 +68,7 @@ export class ParkedCall {
     return this.#outcome !== undefined;
   }
 
+  /** Whether a retry waits for what comes next. */
   get isAwaited(): boolean {
     return this.#answered.get(this.round)?.isSettled === false;
   }
@@ -91,6 +92,7 @@ export class ParkedCall {
     return this.#inputs.ask(request, { ...options, key });
   }
 
+  /** Answers a retry with the state of a round. */
   retry(round: number, { params }: Request, call: ServerCall): Promise<Result> {
     const requiredScopes = this.#scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
     if (requiredScopes.length > 0) {
@@ -146,6 +148,7 @@ export class ParkedCall {
     return next;
   }
 
+  /** Called with the outcome of the handler, which has settled. */
   end(outcome: Promise<Result>): void {
     this.#outcome = outcome;
     this.#rejectInputs(new Error(ALREADY_ANSWERED));

@@ -47,6 +47,7 @@ export class ParkedCalls {
   readonly #seal: Seal;
   readonly #ttlMs: number;
   readonly #max: number;
+  /** The places of calls whose handlers still run. */
   readonly #places: FairLimit;
   readonly #parked: ExpiringMap<string, ParkedCall>;
 
@@ -193,6 +194,7 @@ function checkInput({ method, params }: Request, asking: Request, { caller }: Se
   return input;
 }
 
+/** Rejects with the reason why the client cannot be asked. */
 async function refuseInput(input: Request, asking: Request, call: ServerCall): Promise<never> {
   checkInput(input, asking, call);
   throw McpError.of("internal_error", "The client cannot be asked during this call");

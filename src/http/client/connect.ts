@@ -33,6 +33,7 @@ const SESSION_TRANSPORTS = { session: SessionHttpTransport, "legacy-sse": Legacy
 type Style = "stateless" | keyof typeof SESSION_TRANSPORTS;
 
 const MAX_REMEMBERED = 1_000;
+/** The style found last, by preference and URL. */
 const remembered = new Map<string, Style>();
 
 export async function openHttp(target: HttpTarget, options: ServerConnectionOptions): Promise<ServerConnection> {
@@ -65,6 +66,7 @@ class ConnectAttempt {
     this.#revision = revision;
   }
 
+  /** Tries the style that was found last, and then all in order. */
   async open(known: Style | undefined): Promise<{ readonly style: Style; readonly connection: ServerConnection }> {
     const failures: string[] = [];
     let sessionFailure: unknown;
@@ -183,6 +185,7 @@ class ConnectAttempt {
     throw new ConnectionError("protocol", error.message, { cause: error });
   }
 
+  /** Lists the failures of all styles in one error, since the last one alone is misleading. */
   #allFailed(error: unknown, failures: readonly string[]): unknown {
     if (!(error instanceof ConnectionError) || failures.every((problem) => problem === error.problem)) return error;
     const { origin } = this.#target.url;

@@ -32,6 +32,7 @@ export interface Route {
   readonly request: (options: RequestOptions) => ClientRequest;
   /** Whether the first connection is one with TLS. */
   readonly isSecure: boolean;
+  /** Changes the options so that the request is sent to a proxy. */
   viaProxy?(options: RequestOptions, url: URL): RequestOptions;
   /** The error for a response that is the proxy's own. */
   refusal?(status: number): ConnectionError | undefined;
@@ -40,8 +41,10 @@ export interface Route {
 }
 
 const PROXY_VARIABLES = ["https_proxy", "http_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
+/** Only the newest are kept. */
 const MAX_ADDRESSES = 100;
 
+/** Where the requests to one URL go. */
 export interface Address {
   readonly route: Route;
   readonly hostname: string;
@@ -58,6 +61,7 @@ export class ConnectionPool {
   readonly #options: AgentOptions;
   readonly #connectTimeoutMs: number;
   readonly #agents = new Map<string, Agent>();
+  /** The time at which an idle connection expires. */
   readonly #expiry = new WeakMap<object, number>();
   /** How long a connection may be idle according to its server, less the margin. */
   readonly #announced = new WeakMap<object, number>();
@@ -87,6 +91,7 @@ export class ConnectionPool {
     return address;
   }
 
+  /** Loads node:https only when it is needed. */
   async #directRoute(protocol: string): Promise<Route> {
     const https = protocol === "https:" ? await import("node:https") : undefined;
     const agent = this.#agent(protocol, () => new (https?.Agent ?? Agent)(this.#options));
@@ -134,6 +139,7 @@ export class ConnectionPool {
     return agent;
   }
 
+  /** Records how long the server keeps the connection when it is idle. */
   readKeepAlive(response: IncomingMessage): void {
     const header = response.headers["keep-alive"];
     const seconds = header === undefined ? undefined : /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(String(header))?.[1];

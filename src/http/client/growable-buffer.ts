@@ -40,11 +40,13 @@ export class GrowableBuffer {
     return true;
   }
 
+  /** Drops everything from `length` on. */
   truncate(length: number): void {
     this.length = Math.min(length, this.length);
     if (this.length <= RETAINED_BYTES && this.#view.length > RETAINED_BYTES) this.#resize(RETAINED_BYTES);
   }
 
+  /** Frees all memory. */
   release(): void {
     this.length = 0;
     this.#memory?.resize(0);
@@ -77,6 +79,7 @@ export function decodeUtf8(bytes: Buffer): string {
   return bytes.length <= RETAINED_BYTES && isAscii(bytes) ? bytes.toString("latin1") : bytes.toString("utf8");
 }
 
+/** Decodes a whole body and removes a byte order mark. */
 export function decodeBody(bytes: Buffer): string {
   const text = decodeUtf8(bytes);
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;

@@ -41,6 +41,7 @@ export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
 /** Answers to the server's requests that are sent at once; each is a POST. More wait, and so do the server's streams. */
 const MAX_ANSWERS = 64;
 
+/** After this many attempts a request fails even if the authorizer wants another. */
 const MAX_ATTEMPTS = 8;
 
 export class HttpConnection {
@@ -59,6 +60,7 @@ export class HttpConnection {
     this.#headers = { "user-agent": "catenary", ...Object.fromEntries(entries) };
   }
 
+  /** The body of a POST. Throws a ConnectionError if the message cannot be sent. */
   encode(message: Message): string {
     try {
       return encode(message, this.limits.messageBytes);
@@ -85,6 +87,7 @@ export class HttpConnection {
     return isDenial(response) ? readDenial(url, safe, call.id, false, undefined) : safe;
   }
 
+  /** Sends a request again for as long as the authorizer gets other credentials. */
   async #sendAuthorized(auth: Authorizer, call: HttpCall, url: URL): Promise<HttpResponse> {
     const { method, body, added, waiter } = call;
     const signal = signalOf(call.signal);
@@ -232,6 +235,7 @@ function isAboutRights(refusal: Error): refusal is ConnectionError {
   return refusal instanceof ConnectionError && refusal.kind === "unauthorized";
 }
 
+/** The JSON-RPC error for the request with this id, if the text is one. */
 function parseAnswer(text: string, id: Id): { readonly error: ErrorBody } | undefined {
   try {
     const answer = fieldsOf(JSON.parse(text));
@@ -260,6 +264,7 @@ function accessError(url: URL, status: number, text: string, hasAuthorizer: bool
 }
 
 const MAX_QUOTE_LENGTH = 200;
+/** How much of a body is searched for text. Pages may begin with long styles. */
 const MAX_QUOTED_BODY = 20_000;
 
 /** The beginning of a response body for an error message: on one line, without markup. */

@@ -47,6 +47,7 @@ export interface SentRequest<Session> {
   readonly token: CancelToken;
   /** The session in which it may have reached the server. */
   sentIn: Session | undefined;
+  /** The caller has cancelled it. */
   isAbandoned: boolean;
 }
 
@@ -90,6 +91,7 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     signal: Cancellation,
     options?: SendOptions,
   ): Promise<HttpResponse>;
+  /** Reads the response to a message that needs no answer. */
   protected abstract acknowledged(response: HttpResponse, message: Message, session: Session): Promise<void> | void;
 
   protected notify(message: NotificationMessage): Promise<void> {

@@ -27,6 +27,7 @@ import type { HttpResponse } from "./requester.ts";
 interface Session extends HttpSession {
   /** Where to post. Undefined until the server has sent it. */
   address: URL | undefined;
+  /** Settles requests that wait for their response on the stream. */
   readonly pending: Map<Id, (failure?: ConnectionError) => void>;
 }
 
@@ -91,6 +92,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
     response.discard();
   }
 
+  /** Resolves when the server has sent the address to post to. */
   async #startSession(waiter: SendOptions): Promise<Session> {
     const { signal } = waiter;
     this.session?.over.abort(new ConnectionError("closed", "A new session was started"));

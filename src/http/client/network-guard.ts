@@ -17,6 +17,7 @@ export interface NetworkGuardOptions {
   readonly target: URL;
   /** Also allows private networks. Link-local addresses, where clouds serve credentials, stay refused. */
   readonly allowPrivate?: boolean;
+  /** Resolves a host name. Default: the resolver of the system. */
   readonly lookup?: AllLookup;
 }
 
@@ -44,6 +45,7 @@ export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
   const { target, allowPrivate = false, lookup: find = systemLookup } = options;
   const isLocal = meansLoopback(target.hostname);
 
+  /** Returns undefined if the address is allowed. */
   const refusalReason = (kind: AddressKind): string | undefined => {
     if (kind === "public" || (kind === "loopback" && isLocal) || (kind === "private" && allowPrivate)) return undefined;
     return REASONS[kind];
@@ -161,6 +163,7 @@ function notFound(name: string): Error {
 export interface GuardedFetchOptions extends NetworkGuardOptions {
   /** Replaces node:http. Since it resolves names itself, only literal addresses are checked then. */
   readonly requester?: Requester;
+  /** Timeout for a request and its whole response. */
   readonly totalMs?: number;
 }
 
@@ -172,6 +175,7 @@ const TOTAL_TIMEOUT_MS = 10_000;
 const METHODS = ["GET", "POST", "DELETE"] as const;
 const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
+/** Rejects with ConnectionErrors only. */
 export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const { totalMs = TOTAL_TIMEOUT_MS } = options;
   const guard = networkGuard(options);

@@ -55,6 +55,7 @@ function mayRepeat({ method, headers }: ClientHttpRequest): boolean {
   return method === "GET" && headers["dpop"] === undefined;
 }
 
+/** Resolves when the head of the response arrives. */
 function send(
   sent: ClientHttpRequest,
   pool: ConnectionPool,

@@ -16,6 +16,7 @@ const MAX_DISCARD_BYTES = 64 * 1024;
 const MAX_DISCARD_MS = 1_000;
 /** The time for an SSE stream is shorter, since a stream ends right after its last event or not at all. */
 const MAX_DISCARD_STREAM_MS = 100;
+/** Buffered bytes above which the response is paused. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
 export class NodeHttpResponse extends ReadableResponse {
@@ -112,6 +113,7 @@ export class NodeHttpResponse extends ReadableResponse {
       });
   }
 
+  /** Pauses the response while too many bytes are unread. */
   async *#readChunks(): AsyncGenerator<Uint8Array, void> {
     const response = this.#response;
     const reclaimer = new ChunkReclaimer(response);

@@ -66,12 +66,14 @@ function isInRange(hostname: string, range: string): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
 }
 
+/** The header that identifies us to the proxy. */
 export function proxyHeaders({ url: { username, password } }: Proxy): Record<string, string> {
   if (username === "" && password === "") return {};
   const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { "proxy-authorization": `Basic ${Buffer.from(credentials).toString("base64")}` };
 }
 
+/** Where a request for an http server goes: the proxy. */
 export function proxyAddress({ url }: Proxy): { readonly hostname: string; readonly port: number } {
   const { hostname, protocol, port } = url;
   return {
@@ -96,6 +98,7 @@ export function tunnelAgent(options: AgentOptions, proxy: Proxy, timeoutMs: numb
   return agent;
 }
 
+/** Rejects with a ConnectionError that names the proxy. */
 function openTunnel(proxy: Proxy, { host, port }: { host: string; port: number }, timeoutMs: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
@@ -127,6 +130,7 @@ function openTunnel(proxy: Proxy, { host, port }: { host: string; port: number }
   });
 }
 
+/** The proxy answered, but not with what the server said. */
 export function refusedByProxy(proxy: Proxy, authority: string, status: number): ConnectionError {
   const message =
     status === 407
@@ -135,6 +139,7 @@ export function refusedByProxy(proxy: Proxy, authority: string, status: number):
   return new ConnectionError("refused", message, { status, mayHaveRun: false });
 }
 
+/** The proxy cannot be reached. */
 export function proxyFailed(proxy: Proxy, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const code = systemErrorCode(error) ?? "no connection";

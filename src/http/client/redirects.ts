@@ -26,6 +26,7 @@ export function isRedirect({ status, headers }: HttpResponse): boolean {
   return REDIRECTS.has(status) && headers["location"] !== undefined;
 }
 
+/** As `followSameOrigin`, for a response that is a redirect. */
 export async function followRedirect(
   requester: Requester,
   request: ClientHttpRequest,

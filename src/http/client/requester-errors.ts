@@ -39,6 +39,7 @@ export function wasNeverSent(error: unknown): boolean {
   return NEVER_SENT.test(code) || NO_HOST.test(code) || CERTIFICATE.test(code) || syscall === "connect";
 }
 
+/** The error if no connection, or no secure one, could be opened. Nothing was sent. */
 export function connectFailed(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const host = hostOf(url);

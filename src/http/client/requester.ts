@@ -36,6 +36,7 @@ export interface HttpResponse {
   discard(): void;
 }
 
+/** Reads a whole body from its chunks. */
 export abstract class ReadableResponse implements HttpResponse {
   readonly url: URL;
   readonly status: number;

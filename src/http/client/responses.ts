@@ -12,6 +12,7 @@ import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 
+/** The position in an SSE stream, to resume it after a break. */
 export class StreamPosition {
   /** The last event id, encoded for a header. */
   lastId: string | undefined;
@@ -32,6 +33,7 @@ export class StreamPosition {
   }
 }
 
+/** How many event ids are remembered. */
 const MAX_SEEN = 1_000;
 
 /** Encodes an id for a header as UTF-8 bytes, as in the HTML standard; undefined if a header cannot contain it. */
@@ -102,6 +104,7 @@ export function readEvents(
   });
 }
 
+/** Passes each message to `take` until `take` returns true. Resolves with false if the stream ends first. */
 export function readMessages(
   http: HttpConnection,
   response: HttpResponse,
@@ -123,6 +126,7 @@ function decodeBytes(bytes: Buffer, limits: Limits): Decoded {
   return bytes.length < LONG_MESSAGE_BYTES ? decode(decodeUtf8(bytes), limits) : decodeLong(bytes, limits);
 }
 
+/** An HTTP error response, and the JSON-RPC error that it contains, if any. */
 export interface HttpFailure {
   readonly error: ConnectionError;
   readonly body: ErrorBody | undefined;
@@ -168,6 +172,7 @@ function parseErrorBody(text: string): ErrorBody | undefined {
   }
 }
 
+/** The error for a success response that cannot contain a message. */
 export function noMessages(response: HttpResponse, what: string): ConnectionError {
   const { status, headers } = response;
   const type = headers["content-type"];
@@ -178,6 +183,7 @@ export function noMessages(response: HttpResponse, what: string): ConnectionErro
   return new ConnectionError("http", `The server answered ${what} with ${received}; ${advice}`, { status });
 }
 
+/** The error for a JSON body that is not the response to the request. */
 export function notTheResponse(decoded: Decoded, what: string): ConnectionError {
   const why =
     decoded.kind === "fault"

@@ -37,6 +37,7 @@ const STREAM_HEAD_TIMEOUT_MS = 5_000;
 const MAX_FAILURES = 5;
 /** Minimum delay between attempts, even if the server asks for less. */
 const MIN_RETRY_MS = 50;
+/** Delay if the server does not ask for one. */
 const DEFAULT_RETRY_MS = 1_000;
 
 interface Session extends HttpSession {
@@ -151,11 +152,13 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     }
   }
 
+  /** Ends a session whose handshake failed. */
   #discard(session: Session, reason: unknown): void {
     if (this.session === session) this.session = undefined;
     session.over.abort(reason);
   }
 
+  /** Waits until this request can be sent in the current session. */
   async #readySession(method: string): Promise<Session> {
     for (;;) {
       const session = this.currentSession();
@@ -166,6 +169,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     }
   }
 
+  /** Reads the response to a request, and passes on what it contains. */
   async #readAnswer(
     response: HttpResponse,
     message: RequestMessage,
@@ -335,6 +339,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     }
   }
 
+  /** Reports that the server has dropped the session, unless that is known already. */
   #reportLost(session: Session): void {
     if (session !== this.session || session.over.aborted) return;
     session.over.abort(new ConnectionError("closed", "The server has dropped the session"));
@@ -359,8 +364,10 @@ function brokenStream(method: string, why: string): ConnectionError {
   );
 }
 
+/** Found in the error messages of servers that do not know the session. */
 const UNKNOWN_SESSION = /\bsession\b|\bnot initialized\b/i;
 
+/** Whether the response means that the server does not know our session. */
 function isSessionUnknown(status: number, { body }: HttpFailure, { id }: Session): boolean {
   // The specified status is 404, but many servers answer with 400, which is meant for a missing session id.
   const unknown = status === 400 && body !== undefined && body.code <= -32_000 && UNKNOWN_SESSION.test(body.message);

@@ -17,6 +17,7 @@ import {
   RESOURCE_UPDATED,
 } from "../../protocol/subscription.ts";
 
+/** How many listens a caller has before they are combined. */
 const MAX_SEPARATE = 8;
 /** How many URIs are combined in one listen. More would exceed the length that some servers accept. */
 const MAX_URIS = 500;
@@ -52,6 +53,7 @@ interface Listen {
   readonly filter: SubscriptionFilter;
   readonly members: Set<Member>;
   readonly stop: AbortController;
+  /** Whether the server has granted all of it. */
   isGranted: boolean;
   /** The listen that has taken over its members. */
   successor?: Listen;

@@ -22,12 +22,14 @@ export interface ServerSentEvent {
 export interface SseReaderOptions {
   readonly maxBytes?: number;
   onEvent(event: ServerSentEvent): void;
+  /** Milliseconds to wait before reconnecting. */
   onRetry?(ms: number): void;
   /** Called after each chunk. The next one is read when the promise resolves. */
   afterChunk?(): Promise<void> | undefined;
 }
 
 const LINE_BREAK = Buffer.from("\n");
+/** As read in latin1. */
 const BYTE_ORDER_MARK = "\u00ef\u00bb\u00bf";
 /** The longest name of a known field, after a byte order mark. */
 const MAX_NAME_BYTES = 8;
@@ -111,6 +113,7 @@ export class SseReader {
     this.#data.release();
   }
 
+  /** Reads a line, or a part of it. */
   #readLine(bytes: Buffer, start: number, end: number): void {
     let from = start;
     if (this.#field === undefined) {
@@ -132,6 +135,7 @@ export class SseReader {
     else this.#value += bytes.toString("latin1", from, end);
   }
 
+  /** Returns the field to read, after its name. */
   #beginField(): string {
     if (this.#isFirstLine && this.#name.startsWith(BYTE_ORDER_MARK)) this.#name = this.#name.slice(3);
     if (this.#name !== "data") return this.#name;
@@ -184,6 +188,7 @@ export class SseReader {
   }
 }
 
+/** A view of the same bytes. */
 function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

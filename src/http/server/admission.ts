@@ -16,6 +16,7 @@ import type { LimitValues } from "./options.ts";
 import type { HttpReply, ParsedBody } from "./reply.ts";
 import { errorResponse } from "./statuses.ts";
 
+/** The types that the reply to a POST may have. */
 export const POST_TYPES: readonly string[] = ["application/json", "text/event-stream"];
 
 /** The last header that accepted POST_TYPES. Most clients send the same one. */
@@ -49,6 +50,7 @@ export function expectsResponse(body: ParsedBody): boolean {
   return body.items.some((item) => "fault" in item || isRequest(item.message));
 }
 
+/** Receives internal errors, which clients must not see. */
 export type ErrorReporter = (error: unknown, doing: string) => void;
 
 const toStderr: ErrorReporter = (error, doing) => printProblem(`${doing}: ${errorMessage(error)}`);
@@ -100,6 +102,7 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
   return { "www-authenticate": isValid ? challenge : "Bearer" };
 }
 
+/** The caller as handlers see it, without its credentials. */
 export function callerFrom({ request, identity }: HttpReply, defaultEnv: unknown): CallerIdentity {
   const { headers, host } = request;
   const caller: { -readonly [Name in keyof CallerIdentity]: CallerIdentity[Name] } = {
@@ -143,5 +146,6 @@ export function sendError(reply: HttpReply, error: unknown, report: ErrorReporte
 export interface SharedLimits {
   readonly limits: LimitValues;
   readonly places: CallPlaces;
+  /** Counts the sessions of all kinds. */
   readonly sessions: FairLimit;
 }

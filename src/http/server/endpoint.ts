@@ -113,6 +113,7 @@ export class McpEndpoint implements MessageReceiver {
     this.#calls.open(message, carrier, caller, this.#front, envelope);
   }
 
+  /** Opens a stream for messages outside any request, or resumes a broken stream. */
   async get(reply: HttpReply): Promise<void> {
     const session = await this.#findSession(reply, callerFrom(reply, this.#connection.env));
     checkAccept(reply.request, ["text/event-stream"]);
@@ -126,6 +127,7 @@ export class McpEndpoint implements MessageReceiver {
     reply.sendEmpty(204);
   }
 
+  /** Whether no session is open and no request runs. */
   get isIdle(): boolean {
     return this.#sessions.isEmpty && this.#calls.isEmpty && this.#parkedCalls.isEmpty;
   }

@@ -159,6 +159,7 @@ function remember(accepted: Set<string>, value: string): void {
   accepted.add(value);
 }
 
+/** The name of the option in code and on the command line, for messages. */
 const ALLOWED_HOSTS = "allowedHosts (--allow-host)";
 
 interface HostParts {
@@ -170,6 +171,7 @@ interface HostParts {
 interface HostRules {
   /** Whether every well-formed host is allowed, because we listen on all addresses and no names were given. */
   readonly isOpen: boolean;
+  /** `host` must be a well-formed Host header. */
   allows(host: string): boolean;
   /** Whether the host is allowed by its own name, not only by a pattern. */
   isListed(host: string): boolean;
@@ -221,6 +223,7 @@ const WILDCARDS: ReadonlySet<string> = new Set(["", "0.0.0.0", "[::]"]);
 
 const HOST = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9._-]{0,253}))(?::([0-9]{1,5}))?$/i;
 
+/** Returns undefined if the host is not well-formed. */
 function parseHost(text: string): HostParts | undefined {
   const match = HOST.exec(text);
   if (match === null) return undefined;

@@ -43,6 +43,7 @@ export interface HttpRequest {
    * response if part of it is known to be unsent.
    */
   respond(status: number, headers: Readonly<Record<string, string>>, body?: string): UnsentResponse | undefined;
+  /** Starts a 200 `text/event-stream` response. At most once, and not together with `respond`. */
   stream(headers: Readonly<Record<string, string>>): StreamSink;
 }
 
@@ -70,6 +71,7 @@ export interface HostInfo<Env = unknown> extends Partial<Omit<Identity, "princip
 export interface BodyLimits {
   readonly messageBytes: number;
   readonly bodyMs: number;
+  /** Counts the body while it arrives. */
   readonly bodies?: BodyLimiter | undefined;
 }
 
@@ -86,6 +88,7 @@ export interface StreamSink {
   write(text: string): void;
   /** Ends the response after everything written so far. Returns the response if part of it is known to be unsent. */
   end(): UnsentResponse | undefined;
+  /** Disconnects at once; unsent data is lost. */
   destroy(): void;
   /** Bytes written that have not been sent to the client yet. */
   readonly bufferedBytes: number;
@@ -95,6 +98,7 @@ export interface StreamSink {
 export class HttpError extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
+  /** The kind of error, if the status does not imply it. */
   readonly kind: "parse_error" | "shutting_down" | undefined;
 
   constructor(

@@ -35,6 +35,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** How long a client has to read the response to a malformed request. */
 const LINGER_MS = 2_000;
 
+/** Each open connection with its latest response. */
 type Connections = Map<Duplex, ServerResponse | undefined>;
 
 export async function listen(options: ListenOptions): Promise<Listener> {
@@ -176,6 +177,7 @@ async function shut(server: Server, connections: Connections, graceMs: number): 
   server.close();
 }
 
+/** Closes the connection after this response. */
 function closeAfter(response: ServerResponse): void {
   if (!response.headersSent) response.shouldKeepAlive = false;
   const { socket } = response.req;

@@ -48,8 +48,10 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   readonly host: HostInfo | undefined;
   readonly #request: ParsedByFramework;
   readonly #response: ServerResponse;
+  /** The host of an absolute request target. */
   readonly #target: string | undefined;
   #awaitsContinue: boolean;
+  /** Whether the response head has been sent. */
   #hasStarted: boolean;
   #isComplete: boolean;
   #isBodyRequested: boolean;
@@ -297,6 +299,7 @@ class RequestBodyReader implements ByteHolder {
   #isCounted: boolean;
   #isSettled: boolean;
 
+  /** `declared` is the Content-Length. */
   constructor(request: IncomingMessage, limits: BodyLimits, declared: number | undefined, receiver: BodyReceiver) {
     this.#request = request;
     this.#limits = limits;
@@ -363,6 +366,7 @@ class RequestBodyReader implements ByteHolder {
   }
 }
 
+/** One timer for all bodies with the same time limit. */
 function bodyTimer(maxMs: number): SharedTimer<RequestBodyReader> {
   let timer = BODY_TIMERS.get(maxMs);
   if (timer === undefined) {
@@ -478,4 +482,5 @@ class NodeUnsentResponse implements UnsentResponse, CloseListener {
   }
 }
 
+/** The sink of a client that has disconnected. */
 const CLOSED_SINK: StreamSink = { bufferedBytes: 0, write() {}, end: () => undefined, destroy() {} };

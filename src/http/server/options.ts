@@ -66,7 +66,8 @@ export function httpLimits(limitOptions: HttpLimits = {}, fixed: Partial<FixedLi
 
 export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown">, Pick<ListenOptions, "path"> {
   /**
-   * Whether another path is an endpoint too, for this caller. All spellings of a path (/a%62c, /abc) are one. The handler finds the path in `context.caller.endpoint`.
+   * Whether another path is an endpoint too, for this caller. All spellings of a path (/a%62c, /abc) are one. The handler
+   * finds the path in `context.caller.endpoint`.
    * Legacy HTTP+SSE is served only at the main endpoint. Default: there is only the main endpoint.
    */
   readonly paths?: ((path: string, principal: string | undefined) => boolean) | undefined;

@@ -4,6 +4,7 @@
 
 import { formatEvent, type SseWriter } from "./sse-writer.ts";
 
+/** The connection that a stream is attached to. */
 export type StreamOutput = Pick<SseWriter, "send" | "end">;
 
 interface LoggedEvent {
@@ -94,6 +95,7 @@ export class ReplayStream {
     if (last) this.#end();
   }
 
+  /** Ends the stream without a further event. */
   finish(): void {
     this.isFinished = true;
     this.#end();
@@ -118,6 +120,7 @@ export class ReplayStream {
     return after >= this.#dropped && after <= this.#newest;
   }
 
+  /** Whether this is the last event of a finished stream. */
   endsAt(after: number): boolean {
     return this.isFinished && after === this.#newest;
   }
@@ -143,6 +146,7 @@ export class ReplayStream {
     return unsent.map(({ data }) => data);
   }
 
+  /** Drops all events from the log. */
   dropLog(): void {
     this.#drop(this.#log.length);
   }

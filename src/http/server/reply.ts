@@ -27,11 +27,13 @@ import { statusOf } from "./statuses.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
+/** The parsed body of a POST: one message, or a batch. */
 export type ParsedBody = Extract<Inbound, { readonly kind: "message" | "batch" }>;
 
 /** From this length on, the characters of a body count until its request is finished. */
 const LONG_BODY_LENGTH = 64 * 1024;
 
+/** The status and headers to send with an error that is an authorization failure. */
 export interface Denial {
   readonly status: number;
   readonly headers: Headers;
@@ -120,6 +122,7 @@ export class HttpReply implements Carrier, BodyReceiver {
   identity: Identity | undefined;
   /** The id of the JSON-RPC request; null until the request has been read. */
   id: Id | null;
+  /** The length of a long body. */
   bodyLength: number;
   /** Sent with the response, whether JSON or SSE. */
   headers: Headers;
@@ -204,10 +207,12 @@ export class HttpReply implements Carrier, BodyReceiver {
     if (this.#log?.canResume !== true) this.request.onDisconnect(this);
   }
 
+  /** Called when the client has disconnected. */
   disconnect(): void {
     if (!this.#isDone && this.#log?.canResume !== true) this.#call?.onGone();
   }
 
+  /** Opens a stream if nothing has been sent for `silenceMs`. */
   silenceElapsed(): void {
     this.#timers.pending.delete(this);
     if (this.hasStarted || this.request.isDisconnected) return;
@@ -251,6 +256,7 @@ export class HttpReply implements Carrier, BodyReceiver {
     this.#replay?.hangUp(retryMs);
   }
 
+  /** Writes a message to the stream, which is opened first if it is not open. */
   #write(text?: string, isLast = false): void {
     const log = this.#log;
     if (log !== undefined) {
@@ -275,12 +281,14 @@ export class HttpReply implements Carrier, BodyReceiver {
     if (unsent !== undefined) this.#timers.hold(unsent);
   }
 
+  /** Sends a response without a body. */
   sendEmpty(status: number): void {
     if (this.hasStarted) return;
     this.#start();
     this.request.respond(status, this.headers);
   }
 
+  /** Starts an SSE response; at most once. */
   openStream(onClose?: (stream: SseWriter) => void): SseWriter {
     this.#start();
     return this.#timers.openStream(this.request, this.headers, (stream) => {

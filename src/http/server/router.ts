@@ -36,6 +36,7 @@ type Route = Readonly<Record<string, Action>>;
 const METRICS_PATH = "/metrics";
 const HEALTH_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
+/** How long in-flight requests may take to finish after `close`. */
 const GRACE_MS = 1_000;
 
 export class HttpRouter {
@@ -53,7 +54,9 @@ export class HttpRouter {
   /** Creates an endpoint for the requests of one path. `path` is undefined for the main endpoint. */
   readonly #open: (path: string | undefined) => McpEndpoint;
   readonly #paths: HttpRouterOptions["paths"];
+  /** The endpoints besides the main one, once they are used. */
   readonly #others = new Map<string, OtherEndpoint>();
+  /** What is closed with the router, besides these. */
   readonly #parts: { close(graceMs: number): Promise<void> }[] = [];
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #health: HttpRouterOptions["health"];
@@ -361,6 +364,7 @@ function canonicalPath(path: string): string | undefined {
   }
 }
 
+/** Tells the handler at which path the requests arrived. */
 function withEndpoint(handler: Handler, endpoint: string): Handler {
   return (request, context) => handler(request, { ...context, caller: { ...context.caller, endpoint } });
 }

@@ -44,6 +44,7 @@ export class SessionIds {
     return isObject(payload?.session) && payload.principal === digest(principal) ? payload.session : undefined;
   }
 
+  /** Makes the id invalid. */
   end(id: string): void {
     if (id.startsWith(PREFIX)) this.#ended.set(id, true);
   }

@@ -9,6 +9,7 @@ export function parseEventId(id: string): { readonly stream: string; readonly nu
   return stream === undefined ? undefined : { stream, number: Number(number) };
 }
 
+/** In front of the names of streams for unsolicited messages. */
 const UNSOLICITED = "g";
 
 /** Whether the event is of a stream for unsolicited messages, of this session or of one with the same id before. */
@@ -37,11 +38,13 @@ export class SessionStreams {
     this.#unsolicited.push(this.#open(UNSOLICITED));
   }
 
+  /** Whether any stream has a connection. */
   get isAttached(): boolean {
     for (const stream of this.#streams.values()) if (stream.isAttached) return true;
     return false;
   }
 
+  /** Opens the stream of a POST. */
   open(): ReplayStream {
     return this.#open("");
   }

@@ -31,6 +31,7 @@ export class SessionTable<Session extends TableSession> {
     this.#disconnectedMs = Math.min(limits.sessionDisconnectedMs, limits.sessionIdleMs);
   }
 
+  /** Throws a CallRefused if too many sessions are open, of all callers or of this principal. */
   add<Added extends Session>(session: Added, serve: (session: Added) => Promise<ServedConnection>): Added {
     const refusal = this.#limit.take(session.principal);
     if (refusal !== undefined) throw tooManyOpen("sessions", refusal);

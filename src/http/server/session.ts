@@ -21,6 +21,7 @@ import { isUnsolicited, SessionStreams } from "./session-streams.ts";
 /** The error for calls that still run when the session closes. */
 export const SESSION_CLOSED = "The session was closed before the request was answered";
 
+/** The id of the handshake when a session is opened again. */
 const HANDSHAKE_ID = "catenary-handshake";
 
 /** Names of streams begin here or above if the session is opened again: below 36^11, so that a name is short. */
@@ -59,6 +60,7 @@ export class HttpSession implements Transport, ReplyLog {
     this.#streams = new SessionStreams(store, isReopened ? Math.floor(Math.random() * MAX_FIRST_NAME) : 0);
   }
 
+  /** Whether no request is pending and no stream is open. */
   get isIdle(): boolean {
     if (this.reopening !== undefined) return false;
     // A session whose client disconnected during the handshake will never be used.
@@ -159,6 +161,7 @@ export class HttpSession implements Transport, ReplyLog {
     }
   }
 
+  /** Opens the stream of a POST. */
   openStream(reply: HttpReply): ReplayStream {
     const stream = this.#streams.open();
     // The session id is a header, so if the handshake is slow, the id must be sent with the stream's head.

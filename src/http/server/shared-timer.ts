@@ -22,6 +22,7 @@ export class SharedTimer<T> extends ChurningSet<T> {
     this.#timer ??= unref(setInterval(() => this.#tick(), this.#tickMs));
   }
 
+  /** Removes all members and stops the timer. */
   override clear(): void {
     super.clear();
     clearInterval(this.#timer);

@@ -74,11 +74,13 @@ export class SseWriter implements ByteHolder {
     }
   }
 
+  /** Ends the stream once everything sent so far is written. */
   end(): void {
     if (!this.#close()) return;
     this.#onClose(this.#sink.end());
   }
 
+  /** Disconnects at once; unsent data is lost. */
   destroy(): void {
     if (!this.#close()) return;
     this.#sink.destroy();
@@ -97,6 +99,7 @@ export class SseWriter implements ByteHolder {
   }
 }
 
+/** Formats an event for the stream. */
 export function formatEvent(parts: SseEvent): string {
   const { id, event, retry, data } = parts;
   let text = "";

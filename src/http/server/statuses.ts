@@ -29,6 +29,7 @@ const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
   [503, "rate_limited"],
 ]);
 
+/** The JSON-RPC error response for a status, without an id. */
 export function errorResponse(
   status: number,
   message: string,

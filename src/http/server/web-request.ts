@@ -29,6 +29,7 @@ export class WebHttpRequest implements HttpRequest {
   readonly headers: RequestHeaders;
   readonly origin: string;
   readonly host: HostInfo | undefined;
+  /** What the fetch function returns. */
   readonly response: Promise<Response>;
   readonly #request: Request;
   #respond!: (response: Response) => void;

@@ -8,6 +8,7 @@ import { McpError } from "../errors.ts";
 export type Edit = <T>(value: T) => T;
 type Json = { readonly [key: string]: unknown };
 
+/** Edits objects; leaves other values unchanged. */
 export function object(edit: (value: Json) => unknown): Edit {
   return <T>(value: T): T => (isObject(value) ? (edit(value) as T) : value);
 }
@@ -51,6 +52,7 @@ export function items(edit: Edit): Edit {
   };
 }
 
+/** Edits every value of an object. */
 export function values(edit: Edit): Edit {
   return object((value) => {
     let changed = false;
@@ -100,6 +102,7 @@ export function without(value: Json, keys: readonly string[], key?: string, inne
   return isSame ? value : copy;
 }
 
+/** Edits content blocks of one type; leaves others unchanged. */
 export function block(type: string, edit: Edit): Edit {
   return object((value) => (value.type === type ? edit(value) : value));
 }
@@ -136,10 +139,12 @@ export function dropStructured(isUnsupported: (structured: unknown) => boolean):
   });
 }
 
+/** The error for a request to the client that its revision cannot express. */
 export function cannotAsk(what: string, requiredCapabilities: Readonly<Record<string, unknown>>): McpError {
   return McpError.of("missing_capability", `The caller's revision cannot express ${what}`, { requiredCapabilities });
 }
 
+/** The error for a result that the receiver's revision cannot express. */
 export function cannotAnswer(what: string): McpError {
   return McpError.of("internal_error", `The receiver's revision cannot express ${what}`);
 }

@@ -11,8 +11,10 @@ import { newest } from "./2026-07-28.ts";
 
 export { isVendorMethod } from "./standard-methods.ts";
 
+/** Each older revision as a delta to its successor, oldest first. */
 export const DELTAS: readonly Delta[] = [r20241105, r20250326, r20250618, r20251125];
 
+/** Oldest to newest. */
 export const REVISIONS: readonly Revision[] = buildRevisions(newest, DELTAS);
 
 const byName: ReadonlyMap<string, Revision> = new Map(REVISIONS.map((revision) => [revision.name, revision]));

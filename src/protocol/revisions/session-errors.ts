@@ -18,6 +18,7 @@ export const SESSION_CODES: Readonly<Record<SessionKind, number>> = {
   unsupported_revision: INVALID_PARAMS,
 };
 
+/** Codes that only the successor defines. */
 const SUCCESSOR_CODES: ReadonlyMap<number, SuccessorKind> = new Map([
   [-32020, "header_mismatch"],
   [-32021, "missing_capability"],

@@ -4,6 +4,7 @@
 import type { Vocabulary } from "../revision.ts";
 import { newest } from "./2026-07-28.ts";
 
+/** The methods of the newest revision, by sender. */
 export const NEWEST_METHODS: Vocabulary = newest.vocabulary;
 
 /** Task requests that only session-style revisions have, in both directions. */
