@@ -22,10 +22,7 @@ export function isStateless({ method, params }: { readonly method: string; reado
   return method === "server/discover" || method === "subscriptions/listen";
 }
 
-/**
- * The style of a message. `isInSession`: whether the sender has a session; `isDeclared`: whether it has declared a
- * stateless revision in a header.
- */
+/** `isInSession`: whether the sender has a session; `isDeclared`: whether a header names a stateless revision. */
 export function styleOf(
   message: Message | undefined,
   serves: Styles,

@@ -65,10 +65,7 @@ export function statelessCaller(
   return withIdentity(client.caller, identity, key[2]);
 }
 
-/**
- * Whether two calls are certainly of one client. Stateless requests over HTTP may come from different clients with the
- * same info and capabilities, so only the same call is.
- */
+/** Over HTTP, stateless requests of several clients may have the same key, so only the same call is of one client. */
 export function isSameClient(one: Caller, other: Caller): boolean {
   return one === other || (one.key === other.key && !one.key.startsWith("stateless 0 "));
 }

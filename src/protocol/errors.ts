@@ -97,9 +97,8 @@ export class McpError extends Error {
 
   /** The field `error` of a JSON-RPC response. */
   toBody(): ErrorBody {
-    return this.data === undefined
-      ? { code: this.code, message: this.message }
-      : { code: this.code, message: this.message, data: this.data };
+    const { code, message, data } = this;
+    return data === undefined ? { code, message } : { code, message, data };
   }
 }
 

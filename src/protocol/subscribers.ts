@@ -21,10 +21,7 @@ export class Subscriber {
   readonly context: Context;
   /** What it asks for, and once that is acknowledged, what was granted. */
   filter: SubscriptionFilter;
-  /**
-   * Whether it gets what belongs to no list, resource or task, such as log messages. A session has one such
-   * subscription, which is for no resource and no task.
-   */
+  /** Whether it gets what belongs to no list, resource or task, such as logs. A session has one such subscription. */
   readonly isMain: boolean;
   readonly #ended = deferred();
   #isOver = false;
@@ -80,10 +77,7 @@ export class Subscriber {
 /** How many subscribers are notified in one turn of the event loop: a few milliseconds of work. */
 const BATCH_SIZE = 64;
 
-/**
- * Subscribers are notified in batches, so that ten thousand of them do not block other requests. Each gets all
- * notifications in their order.
- */
+/** Notified in batches, so that ten thousand of them do not block other requests; each in the right order. */
 export class Subscribers extends Set<Subscriber> {
   readonly #queue: (readonly [Subscriber, Notification])[] = [];
   #isDelivering = false;

@@ -35,9 +35,7 @@ export interface ServerOptions extends ServerInfo {
   readonly listChanged?: boolean | undefined;
   /** Whether clients can subscribe to resource updates. Default: true. */
   readonly subscribe?: boolean | undefined;
-  /**
-   * Whether the server declares that it sends log messages. With false, they are dropped. Default: true.
-   */
+  /** Whether the server declares that it sends log messages. With false, they are dropped. Default: true. */
   readonly logging?: boolean | undefined;
   /** Capabilities that the specification does not define, by vendors' names. */
   readonly capabilities?: VendorCapabilities | undefined;
@@ -220,10 +218,7 @@ const USAGE: Readonly<Record<RegistrationKind, string>> = {
 
 const STRINGS = ["name", "title", "description", "mimeType"];
 
-/**
- * Checks what all registrations have in common. Throws a TypeError that names the problem; returns the name of the
- * registration for further error messages.
- */
+/** Returns the name of the registration for further errors. */
 export function checkRegistration(
   kind: RegistrationKind,
   key: unknown,

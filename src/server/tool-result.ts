@@ -10,10 +10,7 @@ import type { SchemaCheck, SchemaCheckResult } from "../tools/schema-kind.ts";
 import { InvalidResult } from "./handler-errors.ts";
 import { withMeta } from "./result-builder.ts";
 
-/**
- * A result that is sent without any check, since the checks are most of the cost of a small result. Its creator
- * guarantees that it is plain JSON and fits the tool's output schema.
- */
+/** Sent without checks, most of the cost of a small result: its creator guarantees plain JSON that fits the schema. */
 export class TrustedResult {
   readonly content: readonly ContentBlock[];
   readonly structuredContent: object;

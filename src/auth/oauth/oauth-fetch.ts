@@ -71,10 +71,7 @@ export class OAuthFetch {
     return new Response(STATUS_WITHOUT_BODY.has(status) ? null : text, { status, headers });
   }
 
-  /**
-   * Fetches a public document: the first of these URLs whose document `read` accepts. If `read` throws a ConnectionError,
-   * the search ends with it. Rejects also if the signal is aborted.
-   */
+  /** The first of these documents that `read` accepts. If `read` throws a ConnectionError, the search ends with it. */
   async document<T>(
     urls: Iterable<string>,
     signal: AbortSignal | undefined,

@@ -191,10 +191,7 @@ export class CallTable {
     return this.#calls.size === 0;
   }
 
-  /**
-   * Begins a call: answers it with the front and sends the response by the carrier. A request whose id is in use gets an
-   * error. Throws a CallRefused if there is no place for it.
-   */
+  /** A request whose id is in use gets an error. Throws a CallRefused if there is no place for it. */
   open(
     message: CallMessage,
     carrier: Carrier,
@@ -390,19 +387,13 @@ class Refusal implements Front {
   notify(): void {}
 }
 
-/**
- * A subscription on lines ends with a response and a notification: the specification's pages on cancellation and on
- * subscriptions each require one of them.
- */
+/** The specification's pages on cancellation and on subscriptions each require one of a response and this. */
 function subscriptionEnded(requestId: Id): Message {
   const params = { requestId, reason: "The subscription has ended", _meta: { [META.subscriptionId]: requestId } };
   return { jsonrpc: "2.0", method: "notifications/cancelled", params };
 }
 
-/**
- * Adds the client's token to progress notifications. Drops them if the client sent no token, or if the value does not
- * increase. The latter happens if the call is run again with the client's input.
- */
+/** A value may not increase if the call is run again with the client's input; then it is dropped. */
 export class IncreasingProgress {
   readonly #token: unknown;
   #last = -Infinity;

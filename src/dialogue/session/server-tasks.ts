@@ -149,10 +149,7 @@ export class ServerTasks extends TaskStore {
     return task;
   }
 
-  /**
-   * What to do if the caller leaves before the server has sent the id of the task: the task is cancelled when the answer
-   * arrives, since `tasks/cancel` needs an id.
-   */
+  /** For a caller that leaves before the task has an id: it is cancelled when the answer arrives. */
   #abandonUnnamed(caller: Caller): Abandonment {
     const ask = (): Promise<never> => Promise.reject(new ConnectionError("cancelled", "The caller has left the call"));
     return {

@@ -63,10 +63,7 @@ export function readJson(response: HttpResponse, limits: Limits): Promise<Decode
   return response.read(limits.messageBytes, (bytes) => decodeBytes(bytes, limits));
 }
 
-/**
- * Passes each event to `take` until `take` returns true. Resolves with false if the stream ends first. After requests of
- * the server, it reads on when the server has taken our answers.
- */
+/** Resolves with false if the stream ends before `take` returns true. Waits while our answers are unsent. */
 export function readEvents(
   http: HttpConnection,
   response: HttpResponse,
