@@ -29,7 +29,7 @@ export function suggest(name: string, names: readonly string[], otherwise: strin
 /** The items whose value under this key is a string. A list from a server may contain anything. */
 export function withKey<T>(list: unknown, key: keyof T & string): T[] {
   if (!Array.isArray(list)) return [];
-  return list.filter((one: unknown): one is T => isObject(one) && typeof one[key] === "string");
+  return list.filter((item: unknown): item is T => isObject(item) && typeof item[key] === "string");
 }
 
 /** The arguments before `--`. Those after it belong to another program. */

@@ -25,7 +25,7 @@ export interface Command {
   /** The text of `catenary NAME --help`. */
   help(width?: number): string;
   /** Those of its arguments that are not for another program, which it starts. */
-  own(args: readonly string[]): readonly string[];
+  ownWords(args: readonly string[]): readonly string[];
   /** Resolves to the exit code, or to undefined if the command keeps running. */
   run(args: readonly string[]): Promise<number | undefined>;
 }
@@ -41,7 +41,7 @@ interface Declaration<F extends Flags> {
   readonly notes?: string;
   readonly exits: string;
   /** The arguments of the command that are not for another program. By default, those before `--`. */
-  readonly own?: Command["own"];
+  readonly ownWords?: Command["ownWords"];
 }
 
 interface Parsed<F extends Flags, Line extends ParsedLine<F>> extends Declaration<F> {
@@ -65,7 +65,7 @@ const HELP_WIDTH = 100;
 export function command<const F extends Flags, Line extends ParsedLine<F> = ParsedLine<F>>(
   declared: Parsed<F, Line> | Unparsed<F>,
 ): Command {
-  const { name, about, flags, notes, exits, own = beforeSeparator } = declared;
+  const { name, about, flags, notes, exits, ownWords = beforeSeparator } = declared;
   const forms = declared.usage.split("\n").map((form) => `catenary ${name} ${form}`);
   const usage = `Usage: ${forms.join("\n       ")}\n`;
   const run = async (args: readonly string[]): Promise<number | undefined> => {
@@ -77,7 +77,7 @@ export function command<const F extends Flags, Line extends ParsedLine<F> = Pars
     return declared.run(line);
   };
   return {
-    ...{ name, usage, flags, exits, own },
+    ...{ name, usage, flags, exits, ownWords },
     help: (width = HELP_WIDTH) => {
       const parts = [about, flagLines(flags, width).join("\n"), notes ?? "", `Exit codes: ${exits}`];
       return `${usage}\n${parts
@@ -85,7 +85,7 @@ export function command<const F extends Flags, Line extends ParsedLine<F> = Pars
         .map((part) => paragraphs(part, width))
         .join("\n\n")}\n`;
     },
-    run: (args) => reportFailures(own(args), () => run(args)),
+    run: (args) => reportFailures(ownWords(args), () => run(args)),
   };
 }
 
@@ -101,9 +101,9 @@ function paragraphs(text: string, width: number): string {
   return wrapped.join("\n\n");
 }
 
-/** Prints an error, with --json also as a document, and resolves to its exit code. `own`: the arguments of the command. */
+/** Prints an error, with --json also as a document, and resolves to its exit code. `ownWords`: the arguments of the command. */
 export async function reportFailures(
-  own: readonly string[],
+  ownWords: readonly string[],
   run: () => Promise<number | undefined>,
 ): Promise<number | undefined> {
   try {
@@ -113,7 +113,7 @@ export async function reportFailures(
     return exit;
   } catch (error) {
     const { exit, ...document } = toFailure(error);
-    if (own.includes("--json")) printJson({ error: document });
+    if (ownWords.includes("--json")) printJson({ error: document });
     const code = error instanceof McpError ? ` (${error.code})` : "";
     const pages = requiredPages(error).map((page) => `Visit this page first: ${page}`);
     for (const line of [`catenary: ${document.message}${code}`, ...pages]) {

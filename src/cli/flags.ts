@@ -42,12 +42,12 @@ export function flag(placeholder: string, field: Field | string, details: Detail
 
 /** The same flags, for one kind of target. */
 export function onlyFor<const F extends Flags>(kind: "command" | "url", flags: F): F {
-  return Object.fromEntries(Object.entries(flags).map(([name, one]) => [name, { ...one, only: kind }])) as F;
+  return Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, { ...flag, only: kind }])) as F;
 }
 
 /** The same flags under a heading of the help, or under none. */
 export function section<const F extends Flags>(heading: string | undefined, flags: F): F {
-  return Object.fromEntries(Object.entries(flags).map(([name, one]) => [name, { ...one, section: heading }])) as F;
+  return Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, { ...flag, section: heading }])) as F;
 }
 
 /** One of these values. The error lists them, or names the nearest if it has a noun for them. */
@@ -58,8 +58,8 @@ export function oneOf<const Choice extends string>(
   noun?: string,
 ): Flag<Choice> {
   const check = (value: unknown, place: OptionPlace): Choice => {
-    const found = choices.find((one) => one === value);
-    if (found !== undefined) return found;
+    const choice = choices.find((known) => known === value);
+    if (choice !== undefined) return choice;
     const all = `${noun === undefined ? "write one of" : `the ${noun}s are`} ${choices.join(", ")}`;
     const hint = suggest(String(value), noun === undefined ? [] : choices, all);
     throw place.error(
@@ -92,9 +92,9 @@ function isRepeatable({ schema }: Flag): boolean {
 }
 
 function tokenize(args: readonly string[], flags: Flags) {
-  const options = Object.entries(flags).map(([name, one]) => {
-    const type = one.placeholder === undefined ? "boolean" : "string";
-    return [name, { type, multiple: isRepeatable(one), ...(one.short !== undefined && { short: one.short }) }];
+  const options = Object.entries(flags).map(([name, flag]) => {
+    const type = flag.placeholder === undefined ? "boolean" : "string";
+    return [name, { type, multiple: isRepeatable(flag), ...(flag.short !== undefined && { short: flag.short }) }];
   });
   const known = Object.fromEntries(options) as NonNullable<ParseArgsConfig["options"]>;
   return parseArgs({ args: [...args], options: known, allowPositionals: true, strict: false, tokens: true });
@@ -107,15 +107,15 @@ export function parseFlags<const F extends Flags>(command: string, args: readonl
   for (const token of tokens) {
     if (token.kind !== "option") continue;
     const { name, rawName, value, inlineValue } = token;
-    const found = Object.hasOwn(flags, name) ? flags[name] : undefined;
-    if (found === undefined) throw new UsageError(`There is no option ${rawName}; ${hint(command, name, flags)}`);
-    const takesValue = found.placeholder !== undefined;
+    const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
+    if (flag === undefined) throw new UsageError(`There is no option ${rawName}; ${hint(command, name, flags)}`);
+    const takesValue = flag.placeholder !== undefined;
     if (!takesValue && value !== undefined) throw new UsageError(`${rawName} takes no value`);
     // A value that starts with a dash is the next flag, unless it follows an `=`.
-    const isFlag = inlineValue !== true && value?.startsWith("-") === true && !(found.dash === true && value === "-");
+    const isFlag = inlineValue !== true && value?.startsWith("-") === true && !(flag.dash === true && value === "-");
     const isMissing = takesValue && (value === undefined || isFlag);
-    if (isMissing || value === "") throw new UsageError(`${rawName} needs ${found.expected ?? "a value"}`);
-    if (takesValue && !isRepeatable(found) && seen.has(name))
+    if (isMissing || value === "") throw new UsageError(`${rawName} needs ${flag.expected ?? "a value"}`);
+    if (takesValue && !isRepeatable(flag) && seen.has(name))
       throw new UsageError(`${rawName} was given twice, and takes one value`);
     seen.add(name);
   }
@@ -160,11 +160,11 @@ export function refuseFlags(values: object, names: readonly string[], needed: st
 }
 
 /** Splits a line at its command: everything after `--`, or from the first word on that is not an option. */
-export function splitAtCommand(args: readonly string[], flags: Flags): { own: string[]; command: string[] } {
+export function splitAtCommand(args: readonly string[], flags: Flags): { ownWords: string[]; command: string[] } {
   const first = tokenize(args, flags).tokens.find(({ kind }) => kind !== "option");
-  if (first === undefined) return { own: [...args], command: [] };
+  if (first === undefined) return { ownWords: [...args], command: [] };
   const from = first.kind === "option-terminator" ? first.index + 1 : first.index;
-  return { own: args.slice(0, first.index), command: args.slice(from) };
+  return { ownWords: args.slice(0, first.index), command: args.slice(from) };
 }
 
 /** `--output FILE`, as in the help and the reference. */
@@ -173,11 +173,11 @@ export function label(name: string, { placeholder, short }: Flag): string {
 }
 
 /** The description in Markdown. */
-export function meaning(one: Flag): string {
-  const { description, only } = one;
+export function meaning(flag: Flag): string {
+  const { description, only } = flag;
   const text = only === undefined ? description : description.replace(/^./, (letter) => letter.toLowerCase());
   const kind = { command: "For a command: ", url: "For a URL: " };
-  return `${only === undefined ? "" : kind[only]}${text}${isRepeatable(one) ? " Repeatable." : ""}`;
+  return `${only === undefined ? "" : kind[only]}${text}${isRepeatable(flag) ? " Repeatable." : ""}`;
 }
 
 /** Where descriptions begin in the help. */
@@ -185,19 +185,19 @@ const COLUMN = 25;
 
 /** The lines of the flags in the help, under their headings. */
 export function flagLines(flags: Flags, width: number): string[] {
-  const labels = Object.entries(flags).map(([name, one]) => ({ one, text: `  ${label(name, one)}` }));
+  const labels = Object.entries(flags).map(([name, flag]) => ({ flag, text: `  ${label(name, flag)}` }));
   const longest = Math.max(...labels.map(({ text }) => text.length));
   const column = Math.min(longest < COLUMN ? longest + 1 : COLUMN, COLUMN);
   let heading: string | undefined;
-  return labels.flatMap(({ one, text }, index) => {
-    const plain = meaning(one)
+  return labels.flatMap(({ flag, text }, index) => {
+    const plain = meaning(flag)
       .replaceAll(/\[([^\]]+)\]\([^)]*\)/g, "$1")
       .replaceAll("`", "");
     const [first = "", ...more] = wrap(plain, width - column);
     const rest = more.map((line) => " ".repeat(column) + line);
     const lines = text.length < column ? [text.padEnd(column) + first] : [text, " ".repeat(column) + first];
-    const isNew = one.section !== heading;
-    heading = one.section;
+    const isNew = flag.section !== heading;
+    heading = flag.section;
     return [...(isNew ? [...(index === 0 ? [] : [""]), `${heading ?? "Options"}:`] : []), ...lines, ...rest];
   });
 }

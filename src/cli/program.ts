@@ -53,8 +53,8 @@ async function main(args: readonly string[]): Promise<number | undefined> {
     return reportFailures(beforeSeparator(args), () => Promise.reject(unknownCommand(name)));
   }
   const command = await entry.load();
-  const own = command.own(rest);
-  if (own.includes("--help") || own.includes("-h")) {
+  const ownWords = command.ownWords(rest);
+  if (ownWords.includes("--help") || ownWords.includes("-h")) {
     process.stdout.write(command.help(terminalWidth(process.stdout)));
     return EXIT.ok;
   }

@@ -39,14 +39,14 @@ const FLAGS = {
 };
 
 /** The arguments of ours: options before and after NAME, and after a URL, but not after a command. */
-function ownArguments(args: readonly string[]): { own: string[]; name: string | undefined; words: string[] } {
+function ownArguments(args: readonly string[]): { ownWords: string[]; name: string | undefined; words: string[] } {
   const first = splitAtCommand(args, FLAGS);
   const [name, ...rest] = first.command;
   const second = splitAtCommand(rest, FLAGS);
   const [word = "", ...after] = second.command;
   const isLast = isUrl(word) && !rest.includes("--");
   return {
-    own: [...first.own, ...second.own, ...(isLast ? after.filter((one) => one !== "--") : [])],
+    ownWords: [...first.ownWords, ...second.ownWords, ...(isLast ? after.filter((word) => word !== "--") : [])],
     name,
     words: isLast ? [word] : second.command,
   };
@@ -55,8 +55,8 @@ function ownArguments(args: readonly string[]): { own: string[]; name: string | 
 type AddLine = ReturnType<typeof parseLine>;
 
 function parseLine(args: readonly string[]) {
-  const { own, name, words } = ownArguments(args);
-  const { words: more, values } = parseFlags("add", own, FLAGS);
+  const { ownWords, name, words } = ownArguments(args);
+  const { words: more, values } = parseFlags("add", ownWords, FLAGS);
   const { usage } = addCommand;
   if (name === undefined || name.trim() === "") throw new UsageError(`add needs a NAME\n\n${usage}`);
   if (more.length > 0) throw unexpectedArguments("add", more, usage);
@@ -146,7 +146,7 @@ Write a secret as a variable, such as --env 'KEY=\${KEY}': it is read from the e
   flags: FLAGS,
   notes: CHANGE_NOTES,
   exits: "0 ok; 1 wrong command line, or not written.",
-  own: (args) => ownArguments(args).own,
+  ownWords: (args) => ownArguments(args).ownWords,
   runArguments: add,
 });
 

@@ -54,8 +54,8 @@ ${ARGUMENTS_ABOUT}`,
 });
 
 async function callTool(line: TargetLine<typeof FLAGS>): Promise<number> {
-  return useNamed(line, TOOLS, printResult, (tool, given, { client, callOptions, busy, note }, name) => {
-    const { args, unknown } = toolArguments(tool, given);
+  return useNamed(line, TOOLS, printResult, (tool, pairs, { client, callOptions, busy, note }, name) => {
+    const { args, unknown } = toolArguments(tool, pairs);
     if (unknown.length > 0) note(`${name} does not declare ${unknown.join(", ")}; sent anyway`);
     busy(`Calling ${name}`);
     return client.callTool(tool.name, args, callOptions);
@@ -72,10 +72,10 @@ async function useNamed<Item extends { readonly name: string }, Answer extends o
   const { values, words } = line;
   const [name = "", ...pairs] = words;
   const saver = new Saver(await checkDestination(values));
-  const given = await readArguments(pairs, values.args);
+  const callArguments = await readArguments(pairs, values.args);
   return withClient(line, async (context) => {
     const { note, done } = context;
-    const answer = await send(await findNamed(kind, name, context), given, context, name);
+    const answer = await send(await findNamed(kind, name, context), callArguments, context, name);
     done();
     if (values.json === true) printJson(answer);
     else await print(answer, { saver, note });
@@ -104,8 +104,8 @@ ${PROMPT_ARGUMENTS_ABOUT}`,
 });
 
 async function getPrompt(line: TargetLine<typeof FLAGS>): Promise<number> {
-  return useNamed(line, PROMPTS, printMessages, (prompt, given, { client, callOptions, busy }, name) => {
-    const args = promptArguments(prompt, given);
+  return useNamed(line, PROMPTS, printMessages, (prompt, pairs, { client, callOptions, busy }, name) => {
+    const args = promptArguments(prompt, pairs);
     busy(`Getting ${name}`);
     return client.getPrompt(prompt.name, args, callOptions);
   });

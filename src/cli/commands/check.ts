@@ -22,8 +22,8 @@ loads no module that the config names. CONFIG defaults to ./${CONFIG}.`,
   },
   exits: "0 valid, possibly with warnings; 1 errors; 2 no such file.",
   words: 1,
-  async run({ words: [given], values }) {
-    const path = await requireConfig(given, "check");
+  async run({ words: [file], values }) {
+    const path = await requireConfig(file, "check");
     const report = await examineConfig(path);
     const { problems, servers, middleware } = report;
     const ok = problems.every(({ severity }) => severity !== "error");

@@ -62,7 +62,7 @@ async function nextWords(commands: Commands, words: readonly string[]): Promise<
   if (entry === undefined || args.includes("--")) return [];
   const command = await entry.load();
   // After its own arguments, the words belong to another program.
-  if (command.own(args).length < args.length && name !== "add") return [];
+  if (command.ownWords(args).length < args.length && name !== "add") return [];
   if (last.startsWith("-")) {
     const options = [...Object.keys(command.flags), "help"].map((option) => `--${option}`);
     return matching(last, options.toSorted());
@@ -91,8 +91,8 @@ async function serverNames(): Promise<readonly string[]> {
   const { mcpServers, servers } = isObject(config) ? config : {};
   // A name with a space would be several words.
   return [mcpServers, servers]
-    .flatMap((one) => Object.keys(isObject(one) ? one : {}))
-    .filter((one) => /^[\w.@:/-]+$/.test(one));
+    .flatMap((group) => Object.keys(isObject(group) ? group : {}))
+    .filter((name) => /^[\w.@:/-]+$/.test(name));
 }
 
 async function completion(commands: Commands, args: readonly string[]): Promise<number> {
@@ -101,14 +101,14 @@ async function completion(commands: Commands, args: readonly string[]): Promise<
     for (const word of await nextWords(commands, words)) printTrusted(`${word}\n`);
     return EXIT.ok;
   }
-  const [given, ...more] = words;
+  const [shellName, ...more] = words;
   const { usage } = completionCommand(commands);
   if (more.length > 0) throw unexpectedArguments("completion", more, usage);
-  const shell = SHELLS.find((one) => one === given || (one === "powershell" && given === "pwsh"));
+  const shell = SHELLS.find((known) => known === shellName || (known === "powershell" && shellName === "pwsh"));
   if (shell === undefined) {
-    if (given === undefined) throw new UsageError(`completion needs a shell\n\n${usage}`);
-    const hint = suggest(given, SHELLS, `the shells are ${SHELLS.join(", ")}`);
-    throw new UsageError(`There is no shell ${given}; ${hint}`);
+    if (shellName === undefined) throw new UsageError(`completion needs a shell\n\n${usage}`);
+    const hint = suggest(shellName, SHELLS, `the shells are ${SHELLS.join(", ")}`);
+    throw new UsageError(`There is no shell ${shellName}; ${hint}`);
   }
   printTrusted(SCRIPTS[shell]);
   return EXIT.ok;

@@ -109,10 +109,10 @@ async function doctor(args: readonly string[]): Promise<number> {
   const interruption = new Interruption((text) => progress.note(text));
   const checks: Check[] = [];
   const report: Report = (subject, results) => {
-    const found = results.map((result): Check => ({ subject, ...result }));
-    checks.push(...found);
+    const checked = results.map((result): Check => ({ subject, ...result }));
+    checks.push(...checked);
     progress.stop();
-    if (values.json !== true) printChecks(found, values.quiet === true);
+    if (values.json !== true) printChecks(checked, values.quiet === true);
   };
   const session: Session = { values, report, signal: interruption.signal, busy: (text) => progress.busy(text) };
   try {
@@ -147,12 +147,12 @@ async function targetOptions(target: CliTarget, session: Session): Promise<Serve
   const common = commonOptions(session);
   const fromEnvironment = takeToken();
   if (!(target instanceof URL)) return common;
-  const given = values.token ?? fromEnvironment;
-  const auth = await findAuthorizer(target, values, given, quietly(session));
+  const token = values.token ?? fromEnvironment;
+  const auth = await findAuthorizer(target, values, token, quietly(session));
   const how = "in CATENARY_TOKEN, or with --header 'Authorization: Bearer TOKEN'";
   const sendToken = `send the token of its owner: ${how}`;
   const signIn =
-    given === undefined
+    token === undefined
       ? `sign in: catenary login ${target.origin}${target.pathname}; or send a token ${how}`
       : `use another token, ${how}`;
   return { ...common, headers: parseHeaders(values), auth, signIn, sendToken };
@@ -164,9 +164,9 @@ function quietly({ busy }: Session): Parameters<typeof createAuthorizer>[2] {
 }
 
 /** The config, its entries, and all its servers, or one of them. */
-async function checkConfig({ config: given, server }: ConfigTarget, session: Session, isNamed: boolean): Promise<void> {
+async function checkConfig({ config: file, server }: ConfigTarget, session: Session, isNamed: boolean): Promise<void> {
   const { report, busy } = session;
-  const path = await requireConfig(given, "doctor");
+  const path = await requireConfig(file, "doctor");
   const text = (isNamed ? undefined : await confirmConfig(path, false)) ?? (await readConfigText(path));
   const inputs = inputsFrom({ ...process.env }, false);
   const config = await loadConfigText(text, path, { inputs }).catch((error: unknown) => {
@@ -189,9 +189,9 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
   const all = entries.map(async (entry) => {
     await slots.acquire(session.signal);
     try {
-      const found = await checkEntry(entry, path, session, (names) => tools.set(entry.name, names));
+      const entryChecks = await checkEntry(entry, path, session, (names) => tools.set(entry.name, names));
       const names = tools.get(entry.name);
-      return names === undefined ? found : [...found, ...checkEntryPatterns(entry, names)];
+      return names === undefined ? entryChecks : [...entryChecks, ...checkEntryPatterns(entry, names)];
     } finally {
       slots.release();
     }
@@ -279,18 +279,18 @@ async function checkMachine(session: Session): Promise<void> {
   );
   // In the home folder, a client's file for all projects is also that of the project.
   const files = all.filter(
-    ({ file }, at) => all.findIndex((one) => clientFilePath(one.file) === clientFilePath(file)) === at,
+    ({ file }, at) => all.findIndex((source) => clientFilePath(source.file) === clientFilePath(file)) === at,
   );
   const running = (await findGateways().catch(() => [])).map(({ url }) => new URL(url));
   const results = await Promise.all(files.map(({ client, file }) => checkClient(client, file, running)));
-  const hasClient = results.some((found) => found.length > 0);
+  const hasClient = results.some((result) => result.length > 0);
   if (!hasConfig) {
     const hint = hasClient
       ? "catenary import brings the servers of your clients into one"
       : "write one: catenary add NAME COMMAND ...";
     report(CONFIG, [warning("file", "there is none in this folder", hint)]);
   }
-  for (const [at, found] of results.entries()) report(files[at]?.client.title ?? "", found);
+  for (const [at, result] of results.entries()) report(files[at]?.client.title ?? "", result);
   if (!hasConfig || hasClient) return;
   const hint = "to write the gateway into one: catenary install CLIENT";
   report("clients", [warning("client", "no config of a client was found", hint)]);
@@ -300,9 +300,14 @@ async function checkMachine(session: Session): Promise<void> {
 async function checkClient(client: Client, file: ClientFile, running: readonly URL[]): Promise<readonly Result[]> {
   const path = clientFilePath(file);
   if ((await stat(path).catch(() => undefined)) === undefined) return [];
-  const shown = shortPath(path);
+  const shortened = shortPath(path);
   const check: CreateCheck = (status, message, hint) => [
-    { check: "client", status, message: `${shown} ${message}`, ...(hint !== undefined && { hint, exit: EXIT.usage }) },
+    {
+      check: "client",
+      status,
+      message: `${shortened} ${message}`,
+      ...(hint !== undefined && { hint, exit: EXIT.usage }),
+    },
   ];
   try {
     const opened = await openClientFile(client, file);
@@ -338,7 +343,7 @@ interface OwnUrl {
 
 /** The URL of an entry that is that of a running gateway, or on this machine and named as `catenary install` does. */
 function ownUrl(name: string, entry: unknown, running: readonly URL[]): OwnUrl | undefined {
-  const { url: given = bridgedUrl(entry), httpUrl = given, serverUrl: text = httpUrl } = isObject(entry) ? entry : {};
+  const { url: oldUrl = bridgedUrl(entry), httpUrl = oldUrl, serverUrl: text = httpUrl } = isObject(entry) ? entry : {};
   if (typeof text !== "string" || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   const isRunning = running.some(({ hostname: host, port }) => isOwnUrl(text, { host, port: Number(port || 80) }));
@@ -361,11 +366,11 @@ async function checkOwnUrl({ name, url }: OwnUrl, check: CreateCheck): Promise<r
 }
 
 async function checkOwnEntries(
-  own: readonly (readonly [string, unknown])[],
+  entries: readonly (readonly [string, unknown])[],
   { name: clientName }: Client,
   check: CreateCheck,
 ): Promise<readonly Result[]> {
-  const checks = own.map(async ([name, entry]) => {
+  const checks = entries.map(async ([name, entry]) => {
     const { command, args } = entry as { readonly command: unknown; readonly args?: unknown };
     const [first, ...rest] = [command, args].flat().filter((word) => typeof word === "string");
     const again = `write it anew: catenary install ${clientName} CONFIG`;

@@ -49,8 +49,8 @@ export function languageSettingsOf(
   language: LanguageEntry,
   values: Readonly<Record<string, unknown>>,
 ): { readonly program?: string; readonly [setting: string]: unknown } {
-  const given = Object.keys(LANGUAGE_FLAGS).map((name) => [name, values[name]] as const);
-  const settings = defined(Object.fromEntries(given)) as { readonly program?: string };
+  const languageFlags = Object.keys(LANGUAGE_FLAGS).map((name) => [name, values[name]] as const);
+  const settings = defined(Object.fromEntries(languageFlags)) as { readonly program?: string };
   for (const name of Object.keys(settings)) {
     if (name !== "program" && !Object.hasOwn(language.settings, name))
       throw new UsageError(`--${name} is not an option of ${language.title}`);
@@ -105,16 +105,16 @@ const NOTICE_AFTER_MS = 1_000;
 /** How long to wait for an image that makes the next start faster. */
 const SAVE_TIMEOUT_MS = 5_000;
 
-async function parseLine(given: readonly string[]) {
-  const at = given.includes("--") ? given.indexOf("--") : given.length;
-  const own = given.slice(0, at);
-  const args = given.slice(at + 1);
+async function parseLine(line: readonly string[]) {
+  const at = line.includes("--") ? line.indexOf("--") : line.length;
+  const ownWords = line.slice(0, at);
+  const args = line.slice(at + 1);
   // A word such as `-1` or `-(` is code, but parseFlags would take it for an option.
-  const dash = own.findIndex((word) => /^-[\d.(]/.test(word));
-  if (dash > 0 && !/^--(?:file|timeout)$/.test(own[dash - 1] ?? "")) {
-    throw new UsageError(`${own[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);
+  const dash = ownWords.findIndex((word) => /^-[\d.(]/.test(word));
+  if (dash > 0 && !/^--(?:file|timeout)$/.test(ownWords[dash - 1] ?? "")) {
+    throw new UsageError(`${ownWords[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);
   }
-  const { words, values } = parseFlags("eval", own, FLAGS);
+  const { words, values } = parseFlags("eval", ownWords, FLAGS);
   const [name, first, ...more] = words;
   if (name === undefined) {
     throw new UsageError(`eval needs a LANGUAGE: ${LANGUAGE_NAMES.join(", ")}\n\n${evalCommand.usage}`);
@@ -236,7 +236,7 @@ function delayedNotice(text: string): NodeJS.Timeout {
 function withFileName(file: string, { condition, ...evaluation }: EvaluationRecord): EvaluationRecord {
   if (condition === undefined) return evaluation;
   const renamed = (text: string): string => text.replaceAll("<eval 1>:", `${file}:`);
-  const frames = condition.frames.map((one) => ({ ...one, text: renamed(one.text) }));
+  const frames = condition.frames.map((frame) => ({ ...frame, text: renamed(frame.text) }));
   return { ...evaluation, condition: { ...condition, message: renamed(condition.message), frames } };
 }
 
@@ -266,7 +266,7 @@ export class EvaluationPrinter {
     }
     const arrow = isTerminal(process.stdout) ? paint("dim", "=> ", process.stdout) : "";
     // Statements have the value undefined.
-    for (const value of evaluation.values.filter((one) => one !== "undefined")) {
+    for (const value of evaluation.values.filter((text) => text !== "undefined")) {
       process.stdout.write(`${arrow}${value}\n`);
     }
   }

@@ -46,12 +46,12 @@ servers in it.`,
   run: importServers,
 });
 
-async function importServers({ words: [given], values }: ParsedLine<typeof FLAGS>): Promise<number> {
+async function importServers({ words: [source], values }: ParsedLine<typeof FLAGS>): Promise<number> {
   const { config = CONFIG } = values;
-  if (given !== undefined && resolve(given) === resolve(config)) {
-    throw new UsageError(`${given} is the config to write to; name another FILE`);
+  if (source !== undefined && resolve(source) === resolve(config)) {
+    throw new UsageError(`${source} is the config to write to; name another FILE`);
   }
-  const sources = await findSources(given, resolve(config));
+  const sources = await findSources(source, resolve(config));
   const { file, section, servers } = await openConfigFile(config);
   const addresses = await ownAddresses(resolve(config), await valueIn(file, ["listen"]));
   const plan = await withoutInvalid(makePlan(sources, servers, config, addresses), sources, config);
@@ -123,20 +123,20 @@ function describeMissing({ server = "", message, hint }: Problem): string {
 }
 
 /** Throws a NotFoundError if there are no servers. */
-async function findSources(given: string | undefined, config: string): Promise<readonly ClientSource[]> {
-  const isFile = given !== undefined && (await isThere(given));
-  const paths = isFile ? [given] : clientFiles(clientsOf(given));
+async function findSources(source: string | undefined, config: string): Promise<readonly ClientSource[]> {
+  const isFile = source !== undefined && (await isThere(source));
+  const paths = isFile ? [source] : clientFiles(clientsOf(source));
   const there = await Promise.all(paths.map(async (path) => (await isThere(path)) && resolve(path) !== config));
-  const found = paths.filter((_, at) => there[at] === true);
-  if (found.length === 0) {
+  const existing = paths.filter((_, at) => there[at] === true);
+  if (existing.length === 0) {
     const where = paths.slice(0, 3).map(shortPath).join(", ");
     const what =
-      given === undefined ? "There is no config of a client on this machine" : `There is no config of ${given}`;
+      source === undefined ? "There is no config of a client on this machine" : `There is no config of ${source}`;
     throw new NotFoundError(`${what}; looked for ${where}${paths.length > 3 ? " and others" : ""}`);
   }
-  const sources = await Promise.all(found.map((path) => readClientFile(path, config).catch(reportUnreadable)));
+  const sources = await Promise.all(existing.map((path) => readClientFile(path, config).catch(reportUnreadable)));
   if (sources.every(({ entries }) => entries.length === 0)) {
-    const where = found.map(shortPath).join(", ");
+    const where = existing.map(shortPath).join(", ");
     const hasCatenary = sources.some((source) => source.hasCatenary);
     throw new NotFoundError(
       hasCatenary ? `There is nothing to import from ${where} but Catenary itself` : `There are no servers in ${where}`,
@@ -153,10 +153,10 @@ function reportUnreadable(error: unknown): never {
   throw new UsageError(`${path} cannot be read; correct it first`);
 }
 
-function clientsOf(given: string | undefined): readonly Client[] {
-  if (given === undefined) return CLIENTS;
-  if (/[/\\.]/.test(given)) throw new NotFoundError(`There is no file ${given}`);
-  return [findClient(given)];
+function clientsOf(clientName: string | undefined): readonly Client[] {
+  if (clientName === undefined) return CLIENTS;
+  if (/[/\\.]/.test(clientName)) throw new NotFoundError(`There is no file ${clientName}`);
+  return [findClient(clientName)];
 }
 
 /** Whether the entry has a value that would be hidden on a screen. */
@@ -210,10 +210,12 @@ function makePlan(
       }
       isOnlyOwn = false;
       const where = imported.get(name)?.from ?? config;
-      const isTaken = (one: string): boolean => imported.has(one) || existing[one] !== undefined;
-      const isSame = (one: string): boolean =>
-        imported.has(one) ? isDeepStrictEqual(imported.get(one)?.entry, entry) : isSameServer(existing[one], entry);
-      const free = namesFor(name, clientName).find((one) => !isTaken(one) || isSame(one));
+      const isTaken = (candidate: string): boolean => imported.has(candidate) || existing[candidate] !== undefined;
+      const isSame = (candidate: string): boolean =>
+        imported.has(candidate)
+          ? isDeepStrictEqual(imported.get(candidate)?.entry, entry)
+          : isSameServer(existing[candidate], entry);
+      const free = namesFor(name, clientName).find((candidate) => !isTaken(candidate) || isSame(candidate));
       if (free === undefined || isTaken(free)) continue;
       imported.set(free, { name: free, entry, from: title });
       if (free === name) continue;
@@ -235,27 +237,31 @@ function namesFor(name: string, client: string): readonly string[] {
  * Whether an entry of the config is the same server. It may have been imported before, and have got variables in place of
  * secrets, and further settings.
  */
-function isSameServer(known: unknown, found: unknown): boolean {
-  if (typeof known === "string" && typeof found === "string") return known === found || known.includes("${");
-  if (Array.isArray(known) && Array.isArray(found)) {
-    return known.length === found.length && known.every((one, at) => isSameServer(one, found[at]));
+function isSameServer(known: unknown, imported: unknown): boolean {
+  if (typeof known === "string" && typeof imported === "string") return known === imported || known.includes("${");
+  if (Array.isArray(known) && Array.isArray(imported)) {
+    return known.length === imported.length && known.every((value, at) => isSameServer(value, imported[at]));
   }
-  if (!isObject(known) || !isObject(found)) return isDeepStrictEqual(known, found);
-  return Object.entries(found).every(([key, value]) => isSameServer(known[key], value));
+  if (!isObject(known) || !isObject(imported)) return isDeepStrictEqual(known, imported);
+  return Object.entries(imported).every(([key, value]) => isSameServer(known[key], value));
 }
 
 /**
  * The inputs that imported servers refer to, after those that the config has; undefined if there are no new ones. The
  * first input of an id counts.
  */
-function newInputs(imported: Plan["imported"], sources: readonly ClientSource[], given: unknown): object | undefined {
+function newInputs(
+  imported: Plan["imported"],
+  sources: readonly ClientSource[],
+  existing: unknown,
+): object | undefined {
   const text = JSON.stringify(imported);
-  const old = Array.isArray(given) ? given.filter(isObject) : [];
+  const old = Array.isArray(existing) ? existing.filter(isObject) : [];
   const inputs = [...old];
   for (const input of sources.flatMap((source) => source.inputs)) {
     const { id } = input;
     const isUsed = typeof id === "string" && text.includes(`\${input:${id}}`);
-    if (isUsed && !inputs.some((one) => one["id"] === id)) inputs.push(input);
+    if (isUsed && !inputs.some((known) => known["id"] === id)) inputs.push(input);
   }
   return inputs.length === old.length ? undefined : inputs;
 }

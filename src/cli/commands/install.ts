@@ -71,18 +71,18 @@ ${CLIENTS_ABOUT}`,
   run: install,
 });
 
-async function install({ words: [clientName = "", given], values }: ParsedLine<typeof FLAGS>): Promise<number> {
+async function install({ words: [clientName = "", configFile], values }: ParsedLine<typeof FLAGS>): Promise<number> {
   const client = findClient(clientName);
   const { url, name = DEFAULT_NAME, project: isProject = false } = values;
-  if (url !== undefined && given !== undefined) throw new UsageError("Give CONFIG or --url, not both");
+  if (url !== undefined && configFile !== undefined) throw new UsageError("Give CONFIG or --url, not both");
   if (url !== undefined && values.code === true) {
     throw new UsageError("--code is for a gateway that the client starts; with --url, start the gateway with --code");
   }
   if (url === undefined) refuseFlags(values, ["token-env", "header"], "--url URL; on stdio no token is needed");
   const file = fileOf(client, isProject);
-  const server = url === undefined ? await serveEntry(given, client, values) : await urlEntry(url, client, values);
+  const server = url === undefined ? await serveEntry(configFile, client, values) : await urlEntry(url, client, values);
   const opened = await openClientFile(client, file);
-  if (url === undefined) await refuseOwnFile(given ?? CONFIG, client, opened.real);
+  if (url === undefined) await refuseOwnFile(configFile ?? CONFIG, client, opened.real);
   const path = [...file.servers, name];
   const value = client.entry(server);
   // An equal entry stays as it is, with its comments.
@@ -130,12 +130,12 @@ function noteOthers(client: string, entries: { readonly [name: string]: unknown 
 }
 
 async function serveEntry(
-  given: string | undefined,
+  file: string | undefined,
   client: Client,
   values: FlagValues<typeof FLAGS>,
 ): Promise<ClientServer> {
   const isProject = values.project === true;
-  const path = await requireConfig(given, `install ${client.name}`);
+  const path = await requireConfig(file, `install ${client.name}`);
   const { problems } = await examineConfig(path);
   // A variable may be set where the client starts the gateway.
   const errors = problems.filter(isFatal);

@@ -68,27 +68,27 @@ export async function findNamed<Item extends { readonly name: string }>(
   busy(`Listing ${noun}s`);
   const listed = await kind.list(client, callOptions);
   const valid = withKey<Item>(listed[`${noun}s`], "name");
-  const found = valid.find((one) => one.name === name);
-  if (found !== undefined) return found;
-  const [only, ...others] = valid.filter((one) => isFullName(name, one));
+  const item = valid.find((candidate) => candidate.name === name);
+  if (item !== undefined) return item;
+  const [only, ...others] = valid.filter((candidate) => isFullName(name, candidate));
   if (only !== undefined && others.length === 0) return only;
   noteMissingUpstreams(findMissingUpstreams(listed), note);
   throw notFound(
     noun,
     name,
-    valid.map((one) => one.name),
+    valid.map((item) => item.name),
   );
 }
 
 /** Whether it is the name of the upstream with the item's own name, although the gateway shows the item without it. */
 function isFullName(
   name: string,
-  { name: shown, _meta: meta }: { readonly name: string; readonly _meta?: unknown },
+  { name: shownName, _meta: meta }: { readonly name: string; readonly _meta?: unknown },
 ): boolean {
   const { [UPSTREAM]: upstream, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
   if (typeof upstream !== "string" || !name.startsWith(upstream)) return false;
-  const own: unknown = Array.isArray(names) ? names[0] : shown;
-  return ["_", ".", "/"].some((separator) => name === `${upstream}${separator}${String(own)}`);
+  const ownName: unknown = Array.isArray(names) ? names[0] : shownName;
+  return ["_", ".", "/"].some((separator) => name === `${upstream}${separator}${String(ownName)}`);
 }
 
 /** Lists the items, or shows the one that the line names. */

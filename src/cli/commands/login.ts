@@ -153,8 +153,8 @@ async function logout({ words: [target, ...more], values }: ParsedLine<typeof LO
   const wanted = place?.url;
   const isWanted = ({ url }: StoredServer): boolean =>
     wanted === undefined || url === wanted.href || (wanted.pathname === "/" && new URL(url).origin === wanted.origin);
-  const found = all.filter(isWanted);
-  if (found.length === 0) throw new NotFoundError(`There are no stored tokens for ${wanted?.host ?? "any server"}`);
+  const stored = all.filter(isWanted);
+  if (stored.length === 0) throw new NotFoundError(`There are no stored tokens for ${wanted?.host ?? "any server"}`);
   const { clientId: id, clientSecret: secret } = place?.settings ?? {};
   const client = id === undefined ? undefined : { id, ...defined({ secret }) };
   /** The tokens that the authorization server did not revoke. */
@@ -164,8 +164,8 @@ async function logout({ words: [target, ...more], values }: ParsedLine<typeof LO
     if (reason === undefined || issuer === undefined) return [];
     return [{ server: new URL(server.url).origin, issuer: new URL(issuer).origin, reason: oneLine(reason) }];
   };
-  const notRevoked = (await Promise.all(found.map(signOutOf))).flat();
-  const removed = [...new Set(found.map(({ url }) => new URL(url).origin))];
+  const notRevoked = (await Promise.all(stored.map(signOutOf))).flat();
+  const removed = [...new Set(stored.map(({ url }) => new URL(url).origin))];
   if (values.json === true) printJson({ removed, notRevoked });
   else {
     for (const origin of removed) printStatus(`Deleted the tokens of ${new URL(origin).host}`);

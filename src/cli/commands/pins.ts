@@ -53,10 +53,10 @@ CONFIG ends with .json or .jsonc, and may also come last; default: ./${CONFIG}.`
   run: pins,
 });
 
-async function pins({ words: given, values }: ParsedLine<typeof FLAGS>): Promise<number> {
-  const [first, ...rest] = given;
+async function pins({ words: operands, values }: ParsedLine<typeof FLAGS>): Promise<number> {
+  const [first, ...rest] = operands;
   const action = first === "approve" || first === "reset" ? first : undefined;
-  const words = action === undefined ? given : rest;
+  const words = action === undefined ? operands : rest;
   // It comes first, as in other commands. What comes last cannot be a server either if it is a file.
   const config = [words[0], words.at(-1)].find((word = "") => /\.jsonc?$/.test(word));
   const wanted = words.filter((word) => word !== config);
@@ -70,10 +70,10 @@ async function pins({ words: given, values }: ParsedLine<typeof FLAGS>): Promise
   const files = await pinFiles(config, values.file);
   const all: Found[] = [];
   for (const file of files) all.push(...(await readItems(file)));
-  const chosen = wanted.length === 0 ? all : wanted.flatMap((one) => choose(one, all, files));
+  const chosen = wanted.length === 0 ? all : wanted.flatMap((name) => choose(name, all, files));
   if (action === "approve") await approve(chosen);
   if (action === "reset") await reset(chosen, wanted);
-  if (values.json === true) printJson({ items: chosen.map((one) => toJson(one, action)) });
+  if (values.json === true) printJson({ items: chosen.map((item) => toJson(item, action)) });
   else if (action === undefined) show(chosen, wanted.length > 0, config, values.file);
   else report(chosen, action);
   return EXIT.ok;
@@ -92,25 +92,25 @@ async function pinFiles(config: string | undefined, file: string | undefined): P
   const files = new Set<string>();
   for (const entry of entries) {
     if (entry.kind !== "named" || entry.name !== "pin") continue;
-    const given = isObject(entry.options) ? entry.options["file"] : undefined;
-    files.add(await Pins.fileIn(dirname(resolve(path)), given));
+    const file = isObject(entry.options) ? entry.options["file"] : undefined;
+    files.add(await Pins.fileIn(dirname(resolve(path)), file));
   }
   if (files.size > 0) return [...files];
   throw new UsageError(`${path} does not use the middleware pin; add it: "chain": ["pin"]`);
 }
 
 async function readItems(file: string): Promise<readonly Found[]> {
-  const found = new Pins(file);
-  await found.refresh();
-  return [...found.servers].flatMap(([server, { pins: byKind }]) =>
-    PIN_KINDS.flatMap((kind) => [...byKind[kind]].map(([name, pin]) => ({ pins: found, server, kind, name, pin }))),
+  const pins = new Pins(file);
+  await pins.refresh();
+  return [...pins.servers].flatMap(([server, { pins: byKind }]) =>
+    PIN_KINDS.flatMap((kind) => [...byKind[kind]].map(([name, pin]) => ({ pins, server, kind, name, pin }))),
   );
 }
 
 /** The items that SERVER or SERVER/NAME means. */
 function choose(wanted: string, all: readonly Found[], files: readonly string[]): readonly Found[] {
-  const found = all.filter(({ server, name }) => wanted === server || wanted === `${server}/${name}`);
-  if (found.length > 0) return found;
+  const matching = all.filter(({ server, name }) => wanted === server || wanted === `${server}/${name}`);
+  if (matching.length > 0) return matching;
   const servers = [...new Set(all.map(({ server }) => server))];
   const [near] = nearest(wanted, [...servers, ...all.map(({ server, name }) => `${server}/${name}`)]);
   const known =
@@ -157,10 +157,10 @@ function toJson({ server, kind, name, pin }: Found, action: "approve" | "reset" 
 
 function report(chosen: readonly Found[], action: "approve" | "reset"): void {
   const isDone = ({ pin }: Found): boolean => action === "reset" || pin.held !== undefined;
-  for (const one of chosen.filter(isDone)) {
-    printTrusted(`${action === "approve" ? "approved" : "forgotten"}  ${label(one)}\n`);
+  for (const item of chosen.filter(isDone)) {
+    printTrusted(`${action === "approve" ? "approved" : "forgotten"}  ${label(item)}\n`);
     // The server may have changed it again since the list was shown.
-    if (action === "approve") printTrusted(difference(one.pin.approved, one.pin.held));
+    if (action === "approve") printTrusted(difference(item.pin.approved, item.pin.held));
   }
   if (!chosen.some(isDone)) printTrusted("Nothing is held back, so there is nothing to approve\n");
 }
@@ -176,13 +176,13 @@ function show(chosen: readonly Found[], isWhole: boolean, config: string | undef
   const held = chosen.filter(({ pin }) => pin.held !== undefined);
   const approved = chosen.filter(({ pin }) => pin.held === undefined);
   if (chosen.length === 0) printTrusted(hintFor(process.stdout, NOTHING_YET));
-  for (const one of approved) {
-    printTrusted(`${paint("green", "approved", process.stdout)}  ${label(one)}\n`);
-    if (isWhole && chosen.length === 1) printTrusted(difference(one.pin.approved, one.pin.approved));
+  for (const item of approved) {
+    printTrusted(`${paint("green", "approved", process.stdout)}  ${label(item)}\n`);
+    if (isWhole && chosen.length === 1) printTrusted(difference(item.pin.approved, item.pin.approved));
   }
-  for (const one of held) {
-    printTrusted(`${paint("yellow", stateOf(one.pin).padEnd(8), process.stdout)}  ${label(one)}\n`);
-    printTrusted(difference(one.pin.approved, one.pin.held));
+  for (const item of held) {
+    printTrusted(`${paint("yellow", stateOf(item.pin).padEnd(8), process.stdout)}  ${label(item)}\n`);
+    printTrusted(difference(item.pin.approved, item.pin.held));
   }
   const [only] = held;
   if (only === undefined) return;

@@ -81,9 +81,9 @@ async function repl(args: readonly string[]): Promise<number> {
   if (line.words.length > 0) throw unexpectedArguments("repl", line.words, replCommand.usage);
   return withClient(line, async (context) => {
     context.busy("Listing tools");
-    const found = await findSession(context.client, session, tool);
+    const live = await findSession(context.client, session, tool);
     context.done();
-    return converse(found, context);
+    return converse(live, context);
   });
 }
 
@@ -91,8 +91,8 @@ async function inNewSession(language: LanguageEntry, args: readonly string[]): P
   const { words, values } = parseFlags("repl", args, FLAGS);
   if (words.length > 0) throw unexpectedArguments("repl", words, replCommand.usage);
   const { session = "main", sandbox, ...others } = values;
-  const own = ["quiet", "verbose", ...Object.keys(LANGUAGE_FLAGS)];
-  const misplaced = Object.keys(others).filter((name) => !own.includes(name));
+  const ownFlags = ["quiet", "verbose", ...Object.keys(LANGUAGE_FLAGS)];
+  const misplaced = Object.keys(others).filter((name) => !ownFlags.includes(name));
   refuseFlags(others, misplaced, "a TARGET, not a language");
   const { createLiveServer } = await import("../../config/live.ts");
   const handler = await createLiveServer(language, {
@@ -120,35 +120,37 @@ interface LiveSession {
 
 async function findSession(client: Client, name: string, tool?: string): Promise<LiveSession> {
   const { tools } = await client.listTools();
-  const found = tools.flatMap((one) => {
-    const language = LANGUAGES.find((entry) => one.name.endsWith(`evaluate-${entry.name}`));
-    return language === undefined || (tool !== undefined && one.name !== tool) ? [] : [{ one, language }];
+  const evaluators = tools.flatMap((evaluator) => {
+    const language = LANGUAGES.find((entry) => evaluator.name.endsWith(`evaluate-${entry.name}`));
+    return language === undefined || (tool !== undefined && evaluator.name !== tool) ? [] : [{ evaluator, language }];
   });
-  const [chosen] = found;
+  const [chosen] = evaluators;
   if (chosen === undefined) {
     if (tool !== undefined) throw new NotFoundError(`The server has no tool ${tool} that evaluates code`);
-    if (tools.some((one) => one.name === "run-code")) {
+    if (tools.some((tool) => tool.name === "run-code")) {
       const instead = "`catenary call TARGET run-code code=CODE` runs code";
       throw new NotFoundError(`The server is in code mode, whose sessions have no prompt; ${instead}`);
     }
     throw new NotFoundError(`The server has no live sessions: none of its ${tools.length} tools evaluates code`);
   }
-  if (found.length > 1) {
-    throw new UsageError(`Choose one with --tool: ${found.map(({ one }) => one.name).join(", ")}`);
+  if (evaluators.length > 1) {
+    throw new UsageError(`Choose one with --tool: ${evaluators.map(({ evaluator }) => evaluator.name).join(", ")}`);
   }
-  const { one, language } = chosen;
-  const own = one.name.slice(0, -`evaluate-${language.name}`.length);
+  const { evaluator, language } = chosen;
+  const prefix = evaluator.name.slice(0, -`evaluate-${language.name}`.length);
   const toolNames = new Map(
     tools.flatMap((other) => {
-      if (other._meta?.[UPSTREAM] !== one._meta?.[UPSTREAM]) return [];
+      if (other._meta?.[UPSTREAM] !== evaluator._meta?.[UPSTREAM]) return [];
       const names = other._meta?.[OWN_NAMES];
       const inner: unknown = Array.isArray(names) ? names[0] : other.name;
-      return typeof inner === "string" ? [[inner.startsWith(own) ? inner.slice(own.length) : inner, other.name]] : [];
+      return typeof inner === "string"
+        ? [[inner.startsWith(prefix) ? inner.slice(prefix.length) : inner, other.name]]
+        : [];
     }),
   );
-  const { title: given } = client.server ?? {};
-  const title = given?.startsWith(language.title) === true ? given : language.title;
-  return { client, language, title, toolNames, name, ...(await findTemplates(client, one)) };
+  const { title: serverTitle } = client.server ?? {};
+  const title = serverTitle?.startsWith(language.title) === true ? serverTitle : language.title;
+  return { client, language, title, toolNames, name, ...(await findTemplates(client, evaluator)) };
 }
 
 /** Behind a gateway, several servers may have such templates. */
@@ -158,7 +160,7 @@ async function findTemplates(client: Client, tool: Tool): Promise<Pick<LiveSessi
   const templates = resourceTemplates
     .filter(({ _meta }) => _meta?.[UPSTREAM] === tool._meta?.[UPSTREAM])
     .map(({ uriTemplate }) => uriTemplate);
-  const find = (end: string): string | undefined => templates.find((one) => one.endsWith(end));
+  const find = (end: string): string | undefined => templates.find((template) => template.endsWith(end));
   return { completions: find("/completions/{code}"), background: find("/{name}/background") };
 }
 

@@ -76,7 +76,7 @@ opens; the tokens are those of catenary login. A token that a gateway of yours o
   notes: SIGNAL_NOTES,
   exits: `0 ok; 1 wrong command line; 2 no such command; 4 COMMAND could not be started for a client, or cannot listen on the
 address; 130 after SIGINT.`,
-  own: (args) => splitAtCommand(args, FLAGS).own,
+  ownWords: (args) => splitAtCommand(args, FLAGS).ownWords,
   runArguments: run,
 });
 
@@ -88,11 +88,11 @@ const RESPONSE_MS = 200;
 type RunValues = FlagValues<typeof FLAGS>;
 
 function parseLine(args: readonly string[]) {
-  const { own, command } = splitAtCommand(args, FLAGS);
+  const { ownWords, command } = splitAtCommand(args, FLAGS);
   const [first = "", ...rest] = command;
   const isAddress = isUrl(first);
   // The words after a command are its own; those after a URL are ours.
-  const { words, values } = parseFlags("run", isAddress ? [...own, ...rest] : own, FLAGS);
+  const { words, values } = parseFlags("run", isAddress ? [...ownWords, ...rest] : ownWords, FLAGS);
   const { revision, share, timeout: timeoutMs } = values;
   return {
     target: isAddress ? parseAddress(first, words, values) : parseCommand(command, values),
@@ -177,18 +177,18 @@ async function run(args: readonly string[]): Promise<undefined> {
   // The banner does not show the arguments, since one of them may be a secret.
   const { url = "" } = serving;
   const { host = LISTEN_DEFAULTS.host, allowedHosts } = http;
-  const about = { url, source: name, name, host, allowedHosts, ...banner };
-  announce(serving, about, line.values.json === true ? { url } : undefined);
+  const announced = { url, source: name, name, host, allowedHosts, ...banner };
+  announce(serving, announced, line.values.json === true ? { url } : undefined);
 }
 
 /** The headers and credentials for a URL: a token, or a sign-in. */
 async function addressOptions(
   url: URL,
   { values, http }: ReturnType<typeof parseLine>,
-  given?: string,
+  newToken?: string,
 ): Promise<UpstreamOptions> {
   const headers = parseHeaders(values);
-  const token = values.token ?? given;
+  const token = values.token ?? newToken;
   const hasHeader = Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
   const settings = readSettings(values);
   if (token !== undefined) return { headers, auth: await bearerAuthorizer(url, token, values, printStatus) };
@@ -205,7 +205,7 @@ async function addressOptions(
 
 /** A short name: "notes-mcp" for `npx -y @me/notes-mcp@1`, "server" for `node server.js`. */
 export function programName({ command, args = [] }: ProgramCommand): string {
-  const own = basename(command);
-  const name = basename(runBy(own, args) ?? own).replace(/(?<=.)@.*$/, "");
-  return /^[\w.-]+$/.test(name) ? basename(name, extname(name)) : own;
+  const program = basename(command);
+  const name = basename(runBy(program, args) ?? program).replace(/(?<=.)@.*$/, "");
+  return /^[\w.-]+$/.test(name) ? basename(name, extname(name)) : program;
 }

@@ -200,7 +200,7 @@ function healthOf(gateway: Gateway, isShown: (server: string) => boolean): Healt
 
 interface GatewayLine {
   /** The path of the config, if it is given. */
-  readonly given: string | undefined;
+  readonly file: string | undefined;
   readonly command: "serve" | "up";
   readonly isStdio: boolean;
   readonly values: FlagValues<typeof GATEWAY_FLAGS>;
@@ -257,26 +257,26 @@ interface ConfigFile {
 }
 
 /** The config; or the sessions of --live; or, for `up` in a folder without a config, the starter. */
-async function chooseConfig({ given, command, values }: GatewayLine): Promise<ConfigFile | MemoryConfig> {
+async function chooseConfig({ file, command, values }: GatewayLine): Promise<ConfigFile | MemoryConfig> {
   const { live, sandbox = false, watch = false, code = false } = values;
   if (live !== undefined) {
-    if (given !== undefined) throw new UsageError("Give --live or a config, not both");
+    if (file !== undefined) throw new UsageError("Give --live or a config, not both");
     if (watch) throw new UsageError("--watch needs a config");
     if (code) throw new UsageError("--code needs a config, whose tools the code can call");
     const { liveConfig } = await import("../serve/without-config.ts");
     return liveConfig(live, sandbox);
   }
   if (sandbox) throw new UsageError('--sandbox needs --live; in a config, write "sandbox": true');
-  if (given === undefined && command === "up" && !watch && !existsSync(CONFIG)) {
+  if (file === undefined && command === "up" && !watch && !existsSync(CONFIG)) {
     if (code) throw new UsageError("--code needs a config, whose tools the code can call");
     const { starterConfig } = await import("../serve/without-config.ts");
     return starterConfig();
   }
-  const path = await requireConfig(given, command).catch((error: unknown) => {
-    if (given !== undefined || !(error instanceof NotFoundError)) throw error;
+  const path = await requireConfig(file, command).catch((error: unknown) => {
+    if (file !== undefined || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(`${error.message}; for live sessions without a config, catenary ${command} --live js`);
   });
-  if (given !== undefined) return { path };
+  if (file !== undefined) return { path };
   const { confirmConfig } = await import("../serve/trust.ts");
   return { path, text: await confirmConfig(path, values.yes === true) };
 }
@@ -322,14 +322,14 @@ async function serveHttp(
   const upstreams = isUp && gateway !== undefined ? statusAtStart(gateway, opened, values.start === true) : undefined;
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
   const { host = LISTEN_DEFAULTS.host, allowedHosts } = http;
-  const about = { url, source, name, host, allowedHosts, ...banner };
+  const announced = { url, source, name, host, allowedHosts, ...banner };
   if (starter !== undefined) {
     const { starterLines } = await import("../serve/without-config.ts");
-    announce(serving, about, json, await starterLines(about, starter));
+    announce(serving, announced, json, await starterLines(announced, starter));
     return;
   }
-  const [address = "", ...entry] = bannerLines(about);
-  announce(serving, about, json, [address, ...(upstreams ? [upstreamTable(upstreams).trimEnd()] : []), ...entry]);
+  const [address = "", ...entry] = bannerLines(announced);
+  announce(serving, announced, json, [address, ...(upstreams ? [upstreamTable(upstreams).trimEnd()] : []), ...entry]);
 }
 
 /** The status of the upstreams, those that are being started as such, even if their process does not run yet. */
@@ -367,7 +367,7 @@ async function serveSource({ words: [file, ...more], values }: ParsedLine<typeof
   const isModule = file !== undefined && !(await isConfig(file));
   const unused = firstGiven(values, Object.keys(GATEWAY_FLAGS));
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);
-  const opened = await (isModule ? openModule(file) : openConfig({ given: file, command: "serve", isStdio, values }));
+  const opened = await (isModule ? openModule(file) : openConfig({ file, command: "serve", isStdio, values }));
   const { handler, limits, release } = opened;
   const ordering = values.sequential === true ? ("sequential" as const) : undefined;
   const options = { limits, ...defined({ ordering, compat: compat ?? opened.compat }) };
@@ -379,14 +379,14 @@ async function serveSource({ words: [file, ...more], values }: ParsedLine<typeof
   await startServing(handler, { ...options, ...(!isModule && { graceMs: GATEWAY_GRACE_MS }) });
 }
 
-async function up({ words: [given], values }: ParsedLine<typeof UP_FLAGS>): Promise<undefined> {
+async function up({ words: [file], values }: ParsedLine<typeof UP_FLAGS>): Promise<undefined> {
   const flags = { ...(values.http !== undefined && parseAddress(values.http)), ...parseEndpointFlags(values) };
-  if (given !== undefined && !(await isConfig(await requireConfig(given, "up")))) {
+  if (file !== undefined && !(await isConfig(await requireConfig(file, "up")))) {
     throw new UsageError(
-      `${given} is not a config; to serve a module, run catenary serve ${given} --http 127.0.0.1:3000`,
+      `${file} is not a config; to serve a module, run catenary serve ${file} --http 127.0.0.1:3000`,
     );
   }
   const { compat } = values;
-  const opened = await openConfig({ given, command: "up", isStdio: false, values });
+  const opened = await openConfig({ file, command: "up", isStdio: false, values });
   return serveHttp(opened, flags, values, { isUp: true, ...defined({ compat: compat ?? opened.compat }) });
 }

@@ -25,10 +25,10 @@ async function runningGateways(which: string | undefined): Promise<readonly Runn
   const all = await findGateways();
   if (all.length === 0) throw new UnreachableError("No gateway runs; start one with catenary up");
   if (which === undefined) return all;
-  const found = all.filter(
+  const matching = all.filter(
     ({ pid, url, config }) => which === String(pid) || which === url || resolve(which) === config,
   );
-  if (found.length > 0) return found;
+  if (matching.length > 0) return matching;
   throw new UnreachableError(`No gateway runs for ${which}; ${running(all)}`);
 }
 
@@ -59,7 +59,7 @@ state of their servers. Without --gateway, shows all.`,
   async run({ values }) {
     const gateways = await runningGateways(values.gateway);
     if (values.json === true) {
-      printJson({ gateways: gateways.map(({ socket: _socket, ...shown }) => shown) });
+      printJson({ gateways: gateways.map(({ socket: _socket, ...gateway }) => gateway) });
       return EXIT.ok;
     }
     for (const { source, url, pid, startedAt, upstreams } of gateways) {

@@ -132,8 +132,8 @@ export interface RunningGateway extends GatewayInfo {
  */
 export async function findGateways(): Promise<readonly RunningGateway[]> {
   const [first = "", ...others] = socketFolders();
-  const found = await Promise.all([findIn(first), ...others.map((folder) => findIn(folder).catch(() => []))]);
-  return found.flat().toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
+  const gateways = await Promise.all([findIn(first), ...others.map((folder) => findIn(folder).catch(() => []))]);
+  return gateways.flat().toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
 }
 
 async function findIn(folder: string): Promise<readonly RunningGateway[]> {
@@ -141,7 +141,7 @@ async function findIn(folder: string): Promise<readonly RunningGateway[]> {
   if (names === undefined) return [];
   await makePrivateDirectory(folder);
   const sockets = names.filter((name) => /^\d+\.sock$/.test(name)).map((name) => join(folder, name));
-  const found = await Promise.all(
+  const gateways = await Promise.all(
     sockets.map(async (socket): Promise<RunningGateway[]> => {
       try {
         const info = (await askGateway(socket, "GET", "/status")) as GatewayInfo;
@@ -154,12 +154,12 @@ async function findIn(folder: string): Promise<readonly RunningGateway[]> {
       }
     }),
   );
-  return found.flat();
+  return gateways.flat();
 }
 
 /** The generated token of the gateway that runs at this URL, if it is one of this user's. */
 export async function tokenOf(url: string): Promise<string | undefined> {
-  const gateway = (await findGateways().catch(() => [])).find((one) => one.url === url);
+  const gateway = (await findGateways().catch(() => [])).find((candidate) => candidate.url === url);
   if (gateway === undefined) return undefined;
   const answer = await askGateway(gateway.socket, "GET", "/token").catch(() => ({}));
   return (answer as { readonly token?: string }).token;

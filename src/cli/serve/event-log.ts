@@ -56,18 +56,18 @@ export class EventLog {
     if (this.#isJson) return;
     const { upstream, stream } = entry;
     const name = sourceOf(entry);
-    const shown = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
+    const painted = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
     const prefix = this.#hasTimes
       ? `${isTerminal(process.stderr) ? paint("dim", new Date().toTimeString().slice(0, 8)) : time} `
       : "";
-    writeLines(`${prefix}${shown} ${colored(hintFor(process.stderr, entry.message))}\n`);
+    writeLines(`${prefix}${painted} ${colored(hintFor(process.stderr, entry.message))}\n`);
   }
 
   /** A `log` that writes to this log, in its format unless the config sets another. */
   get middleware(): MiddlewareFactories {
-    const create = (given: unknown): Middleware => {
-      if (given !== undefined && !isObject(given)) return log(given as never);
-      return log({ format: this.#isJson ? "json" : "text", ...given, write: (line) => this.#writeLine(line) });
+    const create = (logOptions: unknown): Middleware => {
+      if (logOptions !== undefined && !isObject(logOptions)) return log(logOptions as never);
+      return log({ format: this.#isJson ? "json" : "text", ...logOptions, write: (line) => this.#writeLine(line) });
     };
     return new Map([["log", create]]);
   }
@@ -94,8 +94,8 @@ export class EventLog {
     return () => this.#followers.delete(onEntry);
   }
 
-  #add(given: Omit<LogEntry, "time">, line?: string): LogEntry {
-    const entry: LogEntry = { time: new Date().toISOString(), ...given };
+  #add(event: Omit<LogEntry, "time">, line?: string): LogEntry {
+    const entry: LogEntry = { time: new Date().toISOString(), ...event };
     this.#entries.push(entry);
     if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
     if (this.#isJson) writeLines(`${line ?? JSON.stringify(entry)}\n`, describeAsEntry);

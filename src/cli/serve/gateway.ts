@@ -68,9 +68,9 @@ export async function openGateway(
   let currentConfig = (): Config => config;
   surviveStrayErrors(() => currentConfig(), onStray);
   // On stdio there is one client. Its servers get its name and capabilities, as if it had started them itself.
-  const create: CreateGatewayOptions["upstream"] = (target, given) => {
-    const made = upstream(target, isStdio ? { share: "per-session", ...given } : given);
-    return trace === undefined ? made : trace.upstream(given.name ?? "", made);
+  const create: CreateGatewayOptions["upstream"] = (target, options) => {
+    const made = upstream(target, isStdio ? { share: "per-session", ...options } : options);
+    return trace === undefined ? made : trace.upstream(options.name ?? "", made);
   };
   const signIn = signInOnDemand(isStdio);
   // A server alone has its own names, which are not those that the whole gateway shows.
@@ -110,8 +110,8 @@ function withCodeMode(config: Config, wanted: boolean | undefined): Config {
 
 /** Throws a NotFoundError if the config has no such server. */
 export function findServer({ upstreams, disabled }: Config, path: string, name: string): UpstreamEntry {
-  const found = upstreams.get(name);
-  if (found !== undefined) return found;
+  const known = upstreams.get(name);
+  if (known !== undefined) return known;
   if (disabled.includes(name)) throw new NotFoundError(`The server ${name} is disabled in ${path}; enable it there`);
   const names = [...upstreams.keys()];
   const hint = suggest(name, names, `it has ${names.join(", ")}`);
@@ -141,10 +141,10 @@ export function moduleIn(stack: string, { chain, upstreams }: Pick<Config, "chai
     typeof module === "string" ? [{ file: module, owner: `the server ${name}` }] : [],
   );
   for (const line of stack.split("\n")) {
-    const found = [...modules, ...programs].find(
+    const entry = [...modules, ...programs].find(
       ({ file }) => line.includes(pathToFileURL(file).href) || line.includes(`${file}:`),
     );
-    if (found !== undefined) return oneLine(found.owner);
+    if (entry !== undefined) return oneLine(entry.owner);
   }
   return undefined;
 }
@@ -195,8 +195,8 @@ export function inputsFrom(env: Environment, isStdio: boolean): AskInput {
   const { signal } = new AbortController();
   let prompter: Prompter | undefined;
   return async (input) => {
-    const given = env[inputVariable(input.id)];
-    if (given !== undefined || isStdio) return given;
+    const value = env[inputVariable(input.id)];
+    if (value !== undefined || isStdio) return value;
     const { Prompter } = await import("../terminal/prompter.ts");
     if (!Prompter.isAvailable()) return undefined;
     prompter ??= new Prompter(() => exit(EXIT.interrupted));
@@ -216,7 +216,7 @@ export async function askInput(dialog: Dialog, input: Input): Promise<string | u
     if (line === undefined) return undefined;
     if (line === "" && defaultValue !== undefined) return defaultValue;
     if (options.length === 0) return line;
-    const option = options.find((one) => one === line) ?? options[Number(line) - 1];
+    const option = options.find((candidate) => candidate === line) ?? options[Number(line) - 1];
     if (option !== undefined) return option;
     dialog.print(`${oneLine(line)} is not in the list; type a number from 1 to ${options.length}`);
   }

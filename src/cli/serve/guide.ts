@@ -113,8 +113,8 @@ function describeEntry({ command, args, url }: ServerEntry): string {
   const words = Array.isArray(args) ? args.filter((word) => typeof word === "string") : [];
   const [program = "", ...more] = command.split(/\s+/);
   // If options are part of the command, the first argument may be the value of one.
-  const shown = more.length > 0 ? [] : words.filter((word) => !BEFORE_PACKAGE.has(word));
-  const described = describeCommand({ command: basename(program), args: shown });
+  const packageWords = more.length > 0 ? [] : words.filter((word) => !BEFORE_PACKAGE.has(word));
+  const described = describeCommand({ command: basename(program), args: packageWords });
   const hasMore = words.length > (described === basename(program) ? 0 : 1);
   return oneLine(coverSecrets(`${described}${hasMore ? " ..." : ""}`));
 }
@@ -125,7 +125,7 @@ interface NewServer {
   readonly url?: string | undefined;
 }
 
-function explainAdding({ name = "NAME", command, url }: NewServer, found: number, program: string): string {
+function explainAdding({ name = "NAME", command, url }: NewServer, importable: number, program: string): string {
   if (url !== undefined && !isHttpUrl(url)) throw new UserError("The url must begin with https:// or http://");
   const words = wordsOf(command);
   const line = [program, "add", name, ...(url === undefined ? ["--", ...words.map(quoteWord)] : [quoteWord(url)])];
@@ -135,7 +135,7 @@ function explainAdding({ name = "NAME", command, url }: NewServer, found: number
   return `The user runs this in a terminal, in the folder ${shortPath(process.cwd())}:
 
   ${line.join(" ")}
-${found === 0 ? "" : `\nOr, for the ${plural(found, "server")} that clients on this machine have already:\n\n  ${program} import\n`}
+${importable === 0 ? "" : `\nOr, for the ${plural(importable, "server")} that clients on this machine have already:\n\n  ${program} import\n`}
 The command shows the change to ${CONFIG}, asks, and writes it. The same by hand, in ${CONFIG}:
 
 ${example}

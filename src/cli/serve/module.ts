@@ -26,9 +26,9 @@ export function servesItself(path: string): string {
 /** Loads a server, or any other handler. */
 export async function loadHandler(path: string): Promise<Closeable> {
   const file = resolve(path);
-  const found = await stat(file).catch(() => undefined);
-  if (found === undefined) throw new NotFoundError(`There is no module ${path}`);
-  if (!found.isFile()) throw new UsageError(`${path} is not a file; name the module itself, such as ./server.js`);
+  const stats = await stat(file).catch(() => undefined);
+  if (stats === undefined) throw new NotFoundError(`There is no module ${path}`);
+  if (!stats.isFile()) throw new UsageError(`${path} is not a file; name the module itself, such as ./server.js`);
   let module: Record<string, unknown>;
   try {
     module = await loadModule(file);

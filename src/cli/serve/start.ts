@@ -212,8 +212,8 @@ export function bannerLines(banner: Banner, interfaces: Interfaces = networkInte
 
 /** The entry for a client's config, as JSON. */
 export function clientEntry({ url, name, token, tokenIn }: Pick<Banner, "url" | "name" | "token" | "tokenIn">): string {
-  const shown = token ?? (tokenIn === undefined ? undefined : "TOKEN");
-  const headers = shown === undefined ? undefined : { headers: { Authorization: `Bearer ${shown}` } };
+  const shownToken = token ?? (tokenIn === undefined ? undefined : "TOKEN");
+  const headers = shownToken === undefined ? undefined : { headers: { Authorization: `Bearer ${shownToken}` } };
   return JSON.stringify({ mcpServers: { [name]: { type: "http", url, ...headers } } });
 }
 
@@ -227,9 +227,11 @@ function otherAddresses({ host, url, allowedHosts }: Banner, interfaces: Interfa
   }
   const { port, pathname } = new URL(url);
   const others = Object.values(interfaces)
-    .flatMap((found) => found ?? [])
+    .flatMap((addresses) => addresses ?? [])
     // Link-local IPv6 addresses do not work without a zone.
-    .filter((one) => !one.internal && (one.family === "IPv4" || (bound === "[::]" && one.scopeid === 0)))
+    .filter(
+      (address) => !address.internal && (address.family === "IPv4" || (bound === "[::]" && address.scopeid === 0)),
+    )
     .map(({ address }) => `http://${urlHost(address)}${port === "" ? "" : `:${port}`}${pathname}`);
   return `, and on all other addresses of this machine${others.length === 0 ? "" : `: ${others.join(", ")}`}`;
 }

@@ -55,7 +55,7 @@ export interface TokenOptions {
 
 export async function setUpToken(
   handler: Handler,
-  { token, callers = () => new Map(), path, isStarter = false, isRequired = false, noToken, ...given }: TokenOptions,
+  { token, callers = () => new Map(), path, isStarter = false, isRequired = false, noToken, ...others }: TokenOptions,
 ): Promise<TokenSetup> {
   if (isRequired && noToken) throw new UsageError("Give --require-token or --no-token, not both");
   const isLive = evaluatesCode(handler);
@@ -78,7 +78,7 @@ export async function setUpToken(
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
   const isKept = isStarter || !isLive;
   const stored = isKept ? () => storedSecret("starter.token", "the token is only for this run") : () => undefined;
-  const kept = given.generated ?? (await stored());
+  const kept = others.generated ?? (await stored());
   const generated = kept ?? randomBytes(KEY_BYTES).toString("base64url");
   const auth = await acceptTokens("it was printed when the server was started", () => [[TOKEN_PRINCIPAL, generated]]);
   return { http: { auth }, banner: { token: generated, isTokenKept: kept !== undefined, evaluatesCode: isLive } };

@@ -70,14 +70,14 @@ export class Trace {
     return wrapUpstream(upstream, (request, context) => new ObservedCall(reader, request, context).run(upstream));
   }
 
-  /** Writes the messages of calls, each after what `about` says of its call. */
-  #reader(about: (context: Context) => object): CallReader<object> {
+  /** Writes the messages of calls, each after what `describe` says of its call. */
+  #reader(describe: (context: Context) => object): CallReader<object> {
     const write = ({ state }: ObservedCall<object>, what: Direction, content: object): void =>
       this.#write({ ...state, what, ...content });
     const failure = (error: unknown): object => ({ error: toMcpError(error).toBody() });
     return {
       begin: (call) => {
-        call.state = { ...about(call.context), id: (this.#last += 1) };
+        call.state = { ...describe(call.context), id: (this.#last += 1) };
         const { method, params } = call.request;
         write(call, "request", { method, params });
       },

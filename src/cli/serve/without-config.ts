@@ -34,8 +34,8 @@ export interface Starter {
 }
 
 /** Live sessions of one language. Throws a UsageError if there is no such language. */
-export async function liveConfig(given: string, sandbox: boolean): Promise<MemoryConfig> {
-  const { name } = parseLanguage(given, `--live ${given} is not a language`, "write one of");
+export async function liveConfig(language: string, sandbox: boolean): Promise<MemoryConfig> {
+  const { name } = parseLanguage(language, `--live ${language} is not a language`, "write one of");
   return { config: await memoryConfig(name, sandbox), source: `live sessions of ${name}`, name };
 }
 

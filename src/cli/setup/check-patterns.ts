@@ -34,7 +34,7 @@ export function checkEntryPatterns(entry: UpstreamEntry, tools: readonly string[
 export function checkSharedPatterns(config: Config, tools: ReadonlyMap<string, readonly string[]>): Result[] {
   // A pattern may be for a server that is disabled, or cannot be listed now.
   const isComplete = [...config.upstreams.keys()].every((name) => tools.has(name)) && config.disabled.length === 0;
-  const shown = new Map(
+  const shownTools = new Map(
     [...config.upstreams.values()].map((entry) => {
       const { forms, isKnown } = walk(entry.use, asForms(tools.get(entry.name) ?? []), () => "");
       const label = (name: string): string => `${entry.naming.prefix ?? entry.name}${SEPARATOR}${name}`;
@@ -44,18 +44,18 @@ export function checkSharedPatterns(config: Config, tools: ReadonlyMap<string, r
   );
   const problems: Unmatched[] = [];
   for (const [name, profile] of config.profiles) {
-    const servers = profile.servers ?? (isComplete ? [...shown.keys()] : undefined);
-    const forms = servers?.map((server) => shown.get(server));
+    const servers = profile.servers ?? (isComplete ? [...shownTools.keys()] : undefined);
+    const forms = servers?.map((server) => shownTools.get(server));
     if (forms === undefined || forms.includes(undefined)) continue;
     const all = forms.flatMap((some) => some ?? []);
     for (const key of ["include", "exclude"] as const) {
       problems.push(...unmatchedIn(profile.tools?.[key] ?? [], all, `profiles.${name}.tools.${key}`));
     }
   }
-  const all = [...shown.values()];
+  const all = [...shownTools.values()];
   if (isComplete && !all.includes(undefined)) {
-    const own = all.flatMap((some) => some ?? []);
-    const chain = walk(config.chain, own, ({ name }, option) => `chain: ${name}: ${option}`);
+    const toolNames = all.flatMap((some) => some ?? []);
+    const chain = walk(config.chain, toolNames, ({ name }, option) => `chain: ${name}: ${option}`);
     problems.push(...chain.problems);
     if (chain.isKnown) problems.push(...unmatchedIn(config.code?.include ?? [], chain.forms, "code.include"));
   }
@@ -128,14 +128,14 @@ function walk(
     if (use.name === "search") return { problems, forms, isKnown: false };
     if (use.name === "rename") {
       const names = new Map(Object.entries(isObject(options["tools"]) ? options["tools"] : {}));
-      forms = forms.map((one) => new Set([...one, ...stringsIn([...one].map((name) => names.get(name)))]));
+      forms = forms.map((form) => new Set([...form, ...stringsIn([...form].map((name) => names.get(name)))]));
     }
   }
   return { problems, forms, isKnown: true };
 }
 
 function stringsIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
 /** Says how many tools the innermost filter hides, which is that of `include` and `exclude` of the entry, if there is one. */

@@ -57,8 +57,8 @@ export interface ServerCheckOptions {
 /** All checks of a server. */
 export async function checkServer(target: Target, options: ServerCheckOptions): Promise<readonly Result[]> {
   const results: Result[] = [];
-  const found = await checkWay(target, results);
-  if (!found) return results.map((one) => hidden(one, options));
+  const isReachable = await checkWay(target, results);
+  if (!isReachable) return results.map((result) => hidden(result, options));
   let client: Client | undefined;
   const noise: string[] = [];
   const begin = performance.now();
@@ -81,7 +81,7 @@ export async function checkServer(target: Target, options: ServerCheckOptions): 
   } finally {
     await client?.close().catch(() => undefined);
   }
-  return results.map((one) => hidden(one, options));
+  return results.map((result) => hidden(result, options));
 }
 
 function hidden({ message, hint, ...rest }: Result, { hide }: ServerCheckOptions): Result {

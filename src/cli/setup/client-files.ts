@@ -13,8 +13,8 @@ const CLIENT_NAMES: readonly string[] = CLIENTS.map(({ name }) => name);
 export const CLIENTS_ABOUT: string = `CLIENT is one of ${CLIENT_NAMES.join(", ")}.`;
 
 export function findClient(name: string): Client {
-  const found = CLIENTS.find((client) => client.name === name.toLowerCase());
-  if (found !== undefined) return found;
+  const client = CLIENTS.find((client) => client.name === name.toLowerCase());
+  if (client !== undefined) return client;
   const all = `the clients are ${CLIENT_NAMES.join(", ")}`;
   throw new UsageError(`There is no client ${name}; ${suggest(name, CLIENT_NAMES, all)}`);
 }
@@ -22,9 +22,9 @@ export function findClient(name: string): Client {
 /** The file of a client for all projects, or for the project in the current folder. */
 export function fileOf({ files, title }: Client, isProject: boolean): ClientFile {
   const scope = isProject ? "project" : "user";
-  const found = files.find((file) => file.scope === scope && file.isOld !== true);
-  if (found === undefined) throw new UsageError(`${title} has no config for a project; leave --project out`);
-  return found;
+  const file = files.find((file) => file.scope === scope && file.isOld !== true);
+  if (file === undefined) throw new UsageError(`${title} has no config for a project; leave --project out`);
+  return file;
 }
 
 export async function openClientFile(client: Client, file: ClientFile): Promise<EditedFile> {

@@ -105,7 +105,7 @@ async function serversOfOtherFolders(
   path: string,
 ): Promise<readonly (readonly [string, ServerEntry])[]> {
   const folders = Object.entries(isObject(projects) ? projects : {}).filter(([folder]) => !isHere(folder));
-  const found = folders.map(async ([folder, project]) => {
+  const searches = folders.map(async ([folder, project]) => {
     const { mcpServers } = isObject(project) ? project : {};
     if (!isObject(mcpServers)) return [];
     const problems = new Problems(JSON.stringify({ mcpServers }));
@@ -113,7 +113,7 @@ async function serversOfOtherFolders(
     const all = parsed === undefined ? [] : serversIn(adaptDocument(parsed, path, problems).root);
     return all.flatMap(importable(folder, false));
   });
-  return (await Promise.all(found)).flat();
+  return (await Promise.all(searches)).flat();
 }
 
 /** A server without what only the client needs; nothing for Catenary itself. */

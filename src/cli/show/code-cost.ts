@@ -39,10 +39,10 @@ export async function reportCodeTools(full: readonly Tool[], settings: CodeSetti
 
 export function formatCodeTools(report: CodeReport): string {
   const { tools, code, full, savedPercent, isEstimate } = report;
-  const about = isEstimate ? "about " : "";
+  const roughly = isEstimate ? "about " : "";
   const line = (what: string, { tools: count, tokens, bytes }: Cost): string =>
-    `${what} ${count} ${count === 1 ? "tool" : "tools"}, ${about}${tokens} tokens, ${bytes} bytes`;
-  const saved = savedPercent > 0 ? ` (${about}${savedPercent} % fewer tokens)` : "";
+    `${what} ${count} ${count === 1 ? "tool" : "tools"}, ${roughly}${tokens} tokens, ${bytes} bytes`;
+  const saved = savedPercent > 0 ? ` (${roughly}${savedPercent} % fewer tokens)` : "";
   const hint = isEstimate
     ? "Install gpt-tokenizer (npm install --global gpt-tokenizer) to count tokens exactly.\n"
     : "";

@@ -102,8 +102,8 @@ function formatLists(entries: readonly ListEntry[], style: ListStyle): string {
   return upstreams
     .map((upstream) => {
       const heading = upstream === "" ? "" : `${style.faint(`Server ${upstream}:`)}\n`;
-      const own = entries.filter((entry) => entry.upstream === upstream);
-      return heading + formatList(own, style);
+      const ofUpstream = entries.filter((entry) => entry.upstream === upstream);
+      return heading + formatList(ofUpstream, style);
     })
     .join("\n");
 }
@@ -206,7 +206,7 @@ export function findMissingUpstreams(...lists: readonly ListResult[]): Unavailab
     withKey<Unavailable>(isObject(_meta) ? _meta[UNAVAILABLE] : undefined, "upstream"),
   );
   const valid = withKey<Unavailable>(reported, "message");
-  return [...new Map(valid.map((one) => [one.upstream, one])).values()];
+  return [...new Map(valid.map((unavailable) => [unavailable.upstream, unavailable])).values()];
 }
 
 export function noteMissingUpstreams(missing: readonly Unavailable[], note: (text: string) => void): void {

@@ -54,8 +54,8 @@ function excerptLines(source: string | undefined, { line, column }: Problem, str
 /** "2 errors, 1 warning". */
 export function tally(problems: readonly Problem[]): string {
   const count = (severity: Problem["severity"]): string[] => {
-    const found = problems.filter((problem) => problem.severity === severity).length;
-    return found === 0 ? [] : [plural(found, severity)];
+    const count = problems.filter((problem) => problem.severity === severity).length;
+    return count === 0 ? [] : [plural(count, severity)];
   };
   return [...count("error"), ...count("warning")].join(", ");
 }

@@ -72,12 +72,12 @@ export async function checkDestination(
   }
   if (folder !== undefined && file !== undefined) throw new UsageError("Give --save or --output, not both");
   if (force && folder === undefined && file === undefined) throw new UsageError("--force needs --save or --output");
-  const found = await stat(folder ?? file ?? ".").catch(() => undefined);
-  if (folder !== undefined && found?.isDirectory() === false) throw new UsageError(`--save ${folder} is not a folder`);
-  if (file !== undefined && found?.isDirectory() === true) {
+  const stats = await stat(folder ?? file ?? ".").catch(() => undefined);
+  if (folder !== undefined && stats?.isDirectory() === false) throw new UsageError(`--save ${folder} is not a folder`);
+  if (file !== undefined && stats?.isDirectory() === true) {
     throw new UsageError(`--output ${file} is a folder; use --save to write into a folder`);
   }
-  if (file !== undefined && found !== undefined && !force) {
+  if (file !== undefined && stats !== undefined && !force) {
     throw new UsageError(`${file} already exists; use --force to replace it`);
   }
   return { folder, file, force };

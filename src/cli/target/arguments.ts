@@ -51,11 +51,11 @@ export async function readArguments(words: readonly string[], args?: string): Pr
     stdinReader = argument;
     return decodeText("stdin", await buffer(process.stdin));
   };
-  const given: Argument[] = [];
+  const pairs: Argument[] = [];
   if (args !== undefined) {
     const values = parseJson("--args", args === "-" ? await readText("--args -", "-") : args);
     if (!isObject(values)) throw new UsageError(`--args must be a JSON object, such as '{"text":"hi"}'`);
-    for (const [key, json] of Object.entries(values)) given.push({ key, value: { json } });
+    for (const [key, json] of Object.entries(values)) pairs.push({ key, value: { json } });
   }
   const single: Argument[] = [];
   for (const word of words) {
@@ -68,7 +68,7 @@ export async function readArguments(words: readonly string[], args?: string): Pr
   }
   // Single keys override --args. Whether a key may be repeated depends on the schema.
   const isOverridden = ({ key }: Argument): boolean => single.some((other) => other.key === key);
-  return [...given.filter((argument) => !isOverridden(argument)), ...single];
+  return [...pairs.filter((argument) => !isOverridden(argument)), ...single];
 }
 
 function parseJson(source: string, text: string): unknown {
@@ -107,11 +107,11 @@ type Arguments = { readonly [name: string]: unknown };
  * Converts the arguments by the tool's schema. `unknown` lists those that the schema lacks, with those that were probably
  * meant; they are sent too.
  */
-export function toolArguments(tool: Tool, given: readonly Argument[]): { args: Arguments; unknown: readonly string[] } {
+export function toolArguments(tool: Tool, pairs: readonly Argument[]): { args: Arguments; unknown: readonly string[] } {
   const properties = readProperties(tool.inputSchema);
   const byName = new Map(properties.map((property) => [property.name, property]));
   const args = new Map<string, unknown>();
-  for (const { key, value } of given) {
+  for (const { key, value } of pairs) {
     const shape = byName.get(key)?.shape ?? ANYTHING;
     const before = args.get(key);
     const isNextItem = Array.isArray(before) && isList(shape) && "text" in value && !value.text.startsWith("[");
@@ -125,9 +125,9 @@ export function toolArguments(tool: Tool, given: readonly Argument[]): { args: A
 }
 
 /** Checks the arguments of a prompt, which must be strings. */
-export function promptArguments(prompt: Prompt, given: readonly Argument[]): Readonly<Record<string, string>> {
+export function promptArguments(prompt: Prompt, pairs: readonly Argument[]): Readonly<Record<string, string>> {
   const args = new Map<string, string>();
-  for (const { key, value } of given) {
+  for (const { key, value } of pairs) {
     if (args.has(key)) throw new UsageError(`${key} is given twice`);
     const text = "json" in value ? value.json : value.text;
     if (typeof text !== "string") throw new UsageError(`${key} must be a string, like all arguments of prompts`);
@@ -146,10 +146,12 @@ function withNearest(name: string, properties: readonly Property[]): string {
 }
 
 function checkRequired(name: string, properties: readonly Property[], args: ReadonlyMap<string, unknown>): void {
-  const missing = properties.filter((one) => one.required && !args.has(one.name)).map((one) => one.name);
+  const missing = properties
+    .filter((property) => property.required && !args.has(property.name))
+    .map((property) => property.name);
   if (missing.length === 0) return;
   const table = argumentTable(properties).trimEnd();
-  const known = properties.map((one) => one.name);
+  const known = properties.map((property) => property.name);
   const others = [...args.keys()].filter((key) => !known.includes(key)).map((key) => withNearest(key, properties));
   const also = others.length === 0 ? "" : `, and does not declare ${others.join(", ")}`;
   throw new UsageError(`${name} needs ${missing.join(", ")}${also}\nArguments of ${name}:\n${table}`);
@@ -182,8 +184,8 @@ function convert(key: string, text: string, shape: ValueShape): unknown {
 }
 
 function convertEnum(key: string, text: string, values: readonly unknown[]): unknown {
-  const found = values.find((value) => value === text) ?? values.find((value) => JSON.stringify(value) === text.trim());
-  if (found !== undefined) return found;
+  const match = values.find((value) => value === text) ?? values.find((value) => JSON.stringify(value) === text.trim());
+  if (match !== undefined) return match;
   throw new UsageError(`${key} must be one of ${values.map(describeValue).join(", ")}: ${text}`);
 }
 
@@ -211,7 +213,9 @@ const MAX_LISTED_NAMES = 12;
 /** The error for an unknown tool or prompt, with the names that were probably meant. */
 export function notFound(kind: string, name: string, names: readonly string[]): NotFoundError {
   // A gateway prefixes a name that several upstreams have with the upstream: notes_search.
-  const prefixed = names.filter((one) => ["_", "-", "."].some((separator) => one.endsWith(separator + name)));
+  const prefixed = names.filter((candidate) =>
+    ["_", "-", "."].some((separator) => candidate.endsWith(separator + name)),
+  );
   const typos = nearest(name, names, Math.min(Math.ceil(name.length / TYPO_LENGTH), TYPO_LENGTH)).slice(0, 3);
   const near = prefixed.length === 0 ? typos : prefixed.slice(0, MAX_LISTED_NAMES);
   const hint =

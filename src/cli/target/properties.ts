@@ -59,8 +59,8 @@ export function readProperties(schema: unknown): Property[] {
     const written = others.length > 0 ? { anyOf: [first, ...others] } : first;
     // What stands beside a reference counts more than what it refers to.
     const all = conjunction(written, schema);
-    const description = all.map((one) => one["description"]).find((text) => typeof text === "string");
-    const value = all.map((one) => one["default"]).find((one) => one !== undefined);
+    const description = all.map((schema) => schema["description"]).find((text) => typeof text === "string");
+    const value = all.map((schema) => schema["default"]).find((value) => value !== undefined);
     const isRequired = requiredNames.has(name);
     return { name, required: isRequired, shape: reader.shape(written), ...defined({ description, default: value }) };
   });
@@ -77,12 +77,12 @@ class SchemaReader {
   /** For anyOf and oneOf, a property is required only if every alternative requires it. */
   members(written: unknown, depth = 0): Members {
     const { properties, required, alternatives } = this.#read(written, depth);
-    const [first, ...others] = alternatives.map((one) => this.members(one, depth + 1));
+    const [first, ...others] = alternatives.map((alternative) => this.members(alternative, depth + 1));
     if (first === undefined)
-      return { properties: new Map([...properties].map(([name, one]) => [name, new Set([one])])), required };
+      return { properties: new Map([...properties].map(([name, schema]) => [name, new Set([schema])])), required };
     const all = new Map<string, Set<unknown>>();
     for (const choice of [first, ...others]) {
-      for (const [name, found] of choice.properties) all.set(name, new Set([...(all.get(name) ?? []), ...found]));
+      for (const [name, schemas] of choice.properties) all.set(name, new Set([...(all.get(name) ?? []), ...schemas]));
     }
     const inEach = first.required.filter((name) => others.every((other) => other.required.includes(name)));
     return { properties: all, required: inEach };
@@ -92,7 +92,8 @@ class SchemaReader {
     const { types = [], isGuess, allowed, items, alternatives } = this.#read(written, depth);
     const [values] = allowed;
     if (values !== undefined) return enumShape(values);
-    if (alternatives.length > 0) return unionShape(alternatives.map((one) => this.shape(one, depth + 1)));
+    if (alternatives.length > 0)
+      return unionShape(alternatives.map((alternative) => this.shape(alternative, depth + 1)));
     const known = new Set(isGuess ? [] : [...types].filter((type): type is JsonType => TYPES.has(type)));
     return { types: known, ...(known.has("array") && { items: this.shape(items, depth + 1) }) };
   }

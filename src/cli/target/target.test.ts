@@ -144,7 +144,7 @@ describe("a command", () => {
     [["--json", "--"], ["--json"], []],
     [["--json"], ["--json"], []],
     [["-y", "x"], ["-y"], ["x"]],
-  ])("in %j begins after -- or at the first word that is not an option", (args, own, command) => {
-    expect(splitAtCommand(args, FLAGS)).toEqual({ own, command });
+  ])("in %j begins after -- or at the first word that is not an option", (args, ownWords, command) => {
+    expect(splitAtCommand(args, FLAGS)).toEqual({ ownWords, command });
   });
 });

@@ -263,8 +263,8 @@ export async function resolveRoots({ root = [] }: TargetValues): Promise<readonl
   return Promise.all(
     root.map(async (folder): Promise<Root> => {
       const path = resolve(folder);
-      const found = await stat(path).catch(() => undefined);
-      if (found?.isDirectory() !== true) throw new NotFoundError(`There is no folder ${folder}`);
+      const stats = await stat(path).catch(() => undefined);
+      if (stats?.isDirectory() !== true) throw new NotFoundError(`There is no folder ${folder}`);
       return { uri: pathToFileURL(path).href, name: basename(path) };
     }),
   );
@@ -277,17 +277,17 @@ const CONFIG_EXTENSIONS = new Set([".json", ".jsonc", ".toml"]);
 const MODULE_EXTENSIONS = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
 
 /** The given file, or the default config in this folder. Throws a NotFoundError if there is none. */
-export async function requireConfig(given: string | undefined, command: string): Promise<string> {
-  const path = given ?? CONFIG;
-  const found = await stat(path).catch(() => undefined);
-  if (found?.isFile() === true) return path;
-  if (found !== undefined) throw new UsageError(`${path} is not a file; name the config itself, such as ./${CONFIG}`);
+export async function requireConfig(file: string | undefined, command: string): Promise<string> {
+  const path = file ?? CONFIG;
+  const stats = await stat(path).catch(() => undefined);
+  if (stats?.isFile() === true) return path;
+  if (stats !== undefined) throw new UsageError(`${path} is not a file; name the config itself, such as ./${CONFIG}`);
   if (HTTP_URL.test(path)) {
     throw new UsageError(
       `${path} is a URL, but ${command} needs a config; \`catenary tools URL\` lists its tools, and \`catenary add NAME URL\` writes it into ./${CONFIG}`,
     );
   }
-  if (given !== undefined) throw new NotFoundError(`There is no config ${path}; check the path`);
+  if (file !== undefined) throw new NotFoundError(`There is no config ${path}; check the path`);
   throw new NotFoundError(
     `There is no ${CONFIG} here: name a config, \`catenary ${command} FILE\`, or make one: \`catenary add NAME COMMAND ...\`, or \`catenary import\` for the servers of your clients`,
   );

@@ -16,7 +16,7 @@ export class BackgroundEcho {
   /** How many characters the session had printed at the last read. */
   #total = 0;
   /** The end of what was printed since the last evaluation. */
-  #shown = "";
+  #output = "";
 
   /** `template`: the URI template of the resource; without one, nothing is printed. */
   constructor(client: Client, template: string | undefined, print: (text: string) => void) {
@@ -28,7 +28,7 @@ export class BackgroundEcho {
   /** Follows the output of this session from now on, and of no other. */
   async follow(session: string): Promise<void> {
     await this.close();
-    this.#shown = "";
+    this.#output = "";
     this.#total = 0;
     const uri = this.#template?.replace("{name}", session);
     if (uri === undefined || this.#client.capabilities.resources?.subscribe !== true) return;
@@ -51,23 +51,23 @@ export class BackgroundEcho {
     if (fresh <= 0 || subscription !== this.#subscription) return;
     this.#total = total;
     const added = text.slice(-fresh);
-    this.#shown = lastChars(this.#shown + added, MAX_BACKGROUND_LENGTH);
+    this.#output = lastChars(this.#output + added, MAX_BACKGROUND_LENGTH);
     this.#print(added);
   }
 
   /** The text of an evaluation without the background output that was printed already. */
   withoutShown(text: string): string {
-    const shown = this.#shown;
-    this.#shown = "";
+    const output = this.#output;
+    this.#output = "";
     const at = text.search(/^\[background\] /m);
     if (at < 0) return text;
     // The result has no newline at the end of a part.
     const rest = `${text.slice(at + MARK.length)}\n`;
     // It begins with the end of what was shown, since an evaluation of another client may have taken the part before.
     let from = 0;
-    while (from < shown.length && !rest.startsWith(shown.slice(from))) from += 1;
-    if (from === shown.length) return text;
-    return text.slice(0, at) + rest.slice(shown.length - from, -1).replace(/^\n/, "");
+    while (from < output.length && !rest.startsWith(output.slice(from))) from += 1;
+    if (from === output.length) return text;
+    return text.slice(0, at) + rest.slice(output.length - from, -1).replace(/^\n/, "");
   }
 
   async close(): Promise<void> {

@@ -57,8 +57,8 @@ async function choose<Word extends string>(
     const answer = (await dialog.confirm(prompt))?.toLowerCase().replace(/^:/, "");
     if (answer === undefined) return "cancel";
     if (answer === "" && whenEmpty !== undefined) return whenEmpty;
-    const found = (["cancel", "decline", "no", ...words] as const).find((word) => word.startsWith(answer || "?"));
-    if (found !== undefined) return found === "no" ? "decline" : found;
+    const command = (["cancel", "decline", "no", ...words] as const).find((word) => word.startsWith(answer || "?"));
+    if (command !== undefined) return command === "no" ? "decline" : command;
   }
 }
 
@@ -120,9 +120,9 @@ async function review(
   dialog.print("");
   for (const field of fields) {
     const value = content.get(field.name);
-    const shown =
+    const valueText =
       value === undefined ? paint("dim", "(empty)") : truncate(MAX_MESSAGE_LENGTH, formatValue(field, value));
-    dialog.print(`  ${label(field)}: ${shown}`);
+    dialog.print(`  ${label(field)}: ${valueText}`);
   }
   return choose(dialog, "Send this? [Y]es, [e]dit, [d]ecline, [c]ancel: ", ["edit", "yes"], "yes");
 }

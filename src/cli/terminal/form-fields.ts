@@ -70,7 +70,7 @@ function fieldKind({ types, values = [] }: ValueShape): Kind {
 function withTitles(values: readonly unknown[], schema: unknown): Choice[] {
   const { oneOf, anyOf = oneOf, enum: all, enumNames } = isObject(schema) ? schema : {};
   const titled = withKey<{ readonly const?: unknown; readonly title: string }>(anyOf, "title");
-  const titles = new Map<unknown, unknown>(titled.map((one) => [one.const, one.title]));
+  const titles = new Map<unknown, unknown>(titled.map((choice) => [choice.const, choice.title]));
   const names: readonly unknown[] = Array.isArray(enumNames) ? enumNames : [];
   for (const [at, value] of (Array.isArray(all) ? all : []).entries())
     titles.set(value, names[at] ?? titles.get(value));
@@ -95,7 +95,7 @@ export function fieldHint({ kind, schema, required, choices }: Field): string {
 }
 
 export function formatValue({ choices }: Field, value: ElicitValue): string {
-  const titleOf = (one: unknown): string => choices.find((choice) => choice.value === one)?.title ?? String(one);
+  const titleOf = (value: unknown): string => choices.find((choice) => choice.value === value)?.title ?? String(value);
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (!Array.isArray(value)) return oneLine(titleOf(value));
   return value.length === 0 ? "none" : oneLine(value.map(titleOf).join(", "));

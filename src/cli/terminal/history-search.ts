@@ -37,10 +37,10 @@ export function addHistorySearch(editor: LineEditor): void {
     editor._refreshLine();
   };
   const find = (current: Search, from: number): void => {
-    const found = editor.history.findIndex((entry, at) => at >= from && entry.includes(current.query));
-    if (found >= 0) current.at = found;
+    const index = editor.history.findIndex((entry, at) => at >= from && entry.includes(current.query));
+    if (index >= 0) current.at = index;
     const entry = current.query === "" ? "" : (editor.history[current.at] ?? "");
-    const label = found < 0 && current.query !== "" ? "search failed" : "search";
+    const label = index < 0 && current.query !== "" ? "search failed" : "search";
     show(entry, `(${label}) ${current.query}: `);
   };
   const end = (line: string): void => {

@@ -107,16 +107,16 @@ export class LineReader {
 
   /** Prints text above the prompt, and keeps what is being typed. */
   printAbove(text: string): void {
-    const shown = sanitizeFor(process.stdout, text);
+    const sanitized = sanitizeFor(process.stdout, text);
     if (!this.#isPrompting) {
-      process.stdout.write(shown);
+      process.stdout.write(sanitized);
       return;
     }
     const editor = this.#editor;
     moveCursor(process.stdout, 0, -this.#input.getCursorPos().rows);
     cursorTo(process.stdout, 0);
     clearScreenDown(process.stdout);
-    process.stdout.write(shown.endsWith("\n") ? shown : `${shown}\n`);
+    process.stdout.write(sanitized.endsWith("\n") ? sanitized : `${sanitized}\n`);
     editor.prevRows = 0;
     editor._refreshLine();
   }

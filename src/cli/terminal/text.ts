@@ -17,11 +17,13 @@ export function oneLine(text: string): string {
 /** Sanitizes JSON text. The result is still JSON with the same value. */
 export function sanitizeJson(json: string): string {
   const escape = (unit: number): string => `\\u${unit.toString(16).padStart(4, "0")}`;
-  return json.replace(UNSAFE, (found) => Array.from(found.split(""), (unit) => escape(unit.charCodeAt(0))).join(""));
+  return json.replace(UNSAFE, (characters) =>
+    Array.from(characters.split(""), (unit) => escape(unit.charCodeAt(0))).join(""),
+  );
 }
 
-function escaped(found: string): string {
-  const code = found.codePointAt(0) ?? 0;
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
   if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
   return `\\u{${code.toString(16)}}`;
 }
