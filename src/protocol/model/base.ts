@@ -71,7 +71,7 @@ export interface EmbeddedResource extends Block {
 }
 
 /** An entry of a list. */
-interface Listed {
+export interface Listed {
   readonly name: string;
   readonly title?: string;
   readonly description?: string;

@@ -9,6 +9,7 @@ import type {
   ContentBlock,
   DiscoverResult,
   EmptyResult,
+  Listed,
   ListenParams,
   LogMessageParams,
   PageParams,
@@ -75,11 +76,11 @@ export interface ResourceUpdatedParams extends RequestParams {
   readonly uri: string;
 }
 
-export interface PromptArgument extends Pick<Tool, "name" | "title" | "description"> {
+export interface PromptArgument extends Pick<Listed, "name" | "title" | "description"> {
   readonly required?: boolean;
 }
 
-export interface Prompt extends Pick<Tool, "name" | "title" | "description" | "icons" | "_meta"> {
+export interface Prompt extends Listed {
   readonly arguments?: readonly PromptArgument[];
 }
 
@@ -102,7 +103,7 @@ export interface GetPromptResult extends CompleteResultBase {
   readonly messages: readonly PromptMessage[];
 }
 
-export interface PromptReference extends Pick<Tool, "name" | "title"> {
+export interface PromptReference extends Pick<Listed, "name" | "title"> {
   readonly type: "ref/prompt";
 }
 
