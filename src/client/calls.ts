@@ -85,7 +85,10 @@ export class Calls {
     for (const token of this.#active.values()) token.abort(reason);
   }
 
-  /** Tasks report neither progress nor logs, so a call that wants them does not declare tasks, unless it has to. */
+  /**
+   * Calls a tool. If the server answers with a task, waits for the task, and cancels it if the call is aborted. Tasks
+   * report neither progress nor logs, so a call that wants them does not declare tasks, unless the server requires it.
+   */
   callTool(params: Params, options: CallOptions = {}): Promise<Result> {
     const request = this.createRequest("tools/call", params, options);
     const declaresTasks = !this.#wantsProgress(options) && this.#contexts.levelFor(options) === undefined;

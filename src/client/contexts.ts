@@ -163,7 +163,10 @@ export class Contexts {
     return listeners.logLevel ?? this.logLevel ?? (listeners.onLog === undefined ? undefined : "info");
   }
 
-  /** A session has one level for all its calls. The minimum may have changed since the call started. */
+  /**
+   * A session has one log level for all its calls, so the server may send more than this call wants. The minimum level
+   * is read for each message, because it may have changed since the call started.
+   */
   #isBelowLevel(level: unknown, listeners: CallListeners): boolean {
     const min = this.levelFor(listeners);
     return min !== undefined && rank(level) < rank(min);

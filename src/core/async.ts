@@ -172,7 +172,10 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   forget();
 }
 
-/** Rejects after `ms` milliseconds, or when `signal` is aborted. Aborts the signal of `work`, without waiting for it. */
+/**
+ * Runs `work` for at most `ms` milliseconds, or until `signal` is aborted. Then aborts the signal that `work` got, and
+ * rejects without waiting for `work` to end.
+ */
 export async function withTimeout<T>(
   ms: number,
   signal: AbortSignal,

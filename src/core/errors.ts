@@ -3,7 +3,10 @@
 // be sent again without running twice. A process may hold several copies of this package (a user's module may bring its
 // own), so `instanceof` recognizes our errors by a mark and not by their class.
 
-/** Also true for instances of another copy of the package. A subclass is recognized by its prototype, as usual. */
+/**
+ * For `static [Symbol.hasInstance]` of a class whose prototype has the mark: also true for instances of another copy of
+ * the package. A subclass is recognized by its prototype, as usual.
+ */
 export function isMarked(asked: object, marked: object, mark: symbol, value: unknown): boolean {
   if (asked !== marked) return Function.prototype[Symbol.hasInstance].call(asked, value);
   return typeof value === "object" && value !== null && Reflect.get(value, mark) === true;

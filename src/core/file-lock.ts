@@ -96,7 +96,10 @@ async function createLock(file: string, owner: string): Promise<boolean> {
   return (await readOwner(file)) === owner;
 }
 
-/** The owner, if it is dead. Without start times, or in another PID scope: if it has not touched its file for long. */
+/**
+ * The owner of the file, if it is dead. In our own PID scope the process itself is checked; elsewhere, or if start times
+ * are unknown, an owner counts as dead if it has not touched its file for a while.
+ */
 async function deadOwner(file: string, silence: { mark: string; since: number }): Promise<string | undefined> {
   const owner = await readOwner(file);
   if (owner === undefined) return undefined;

@@ -155,7 +155,10 @@ export function replaceFile(path: string, content: string | Uint8Array, mode = 0
   return replaceBy(path, (file) => writeFile(file, content, { flag: "wx", mode, flush: true }), draft);
 }
 
-/** Throws if the file is too long, or is not a regular one, since a pipe or a device may never end. */
+/**
+ * Reads a file that a config or a user names. Throws if it is not a regular file, since a pipe or a device may never end,
+ * and if it is too long.
+ */
 export function readBoundedSync(path: string, maxBytes: number): Buffer {
   // O_NONBLOCK: opening a named pipe would otherwise wait for a writer. Browsers have no constants.
   const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));

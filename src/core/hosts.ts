@@ -8,7 +8,10 @@ export function isLoopback(host: string): boolean {
   return LOOPBACK_NAMES.includes(host) || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** Also for names such as `app.localhost` (RFC 6761, 6.3), which some resolvers look up, and IPv4 written as IPv6. */
+/**
+ * Whether the host should be this machine. Unlike `isLoopback`, this includes names such as `app.localhost` (RFC 6761,
+ * 6.3), which some resolvers look up in the network, and IPv4 addresses written as IPv6.
+ */
 export function meansLoopback(host: string): boolean {
   return (
     isLoopback(host) || /(?:^|\.)localhost\.?$/i.test(host) || /^\[::ffff:7f[\da-f]{2}:[\da-f]{1,4}\]$/i.test(host)

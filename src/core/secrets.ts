@@ -13,7 +13,10 @@ export interface Secret {
 /** Shorter strings occur in any text by chance. */
 export const MIN_SECRET_LENGTH = 4;
 
-/** Replaces secrets in every form in which a text may quote them. One without a reference becomes `...`. */
+/**
+ * Returns a function that replaces secrets in a text, in every form in which they may be quoted. A secret without a
+ * reference becomes `...`. What is shorter than `minLength` stays.
+ */
 export function hiderOf(
   secrets: Iterable<string | Secret>,
   minLength: number = MIN_SECRET_LENGTH,
@@ -78,7 +81,10 @@ export function withoutPath(url: string): string {
     .replace(/^([^/]*\/\/[^/]*\/).+$/s, "$1...");
 }
 
-/** Many servers have a key in their path or query. The well-known part of a path stays. */
+/**
+ * Hides the paths and queries of URLs of this origin in a message, since many servers have a key in them. The well-known
+ * part of a path stays, since it is not secret.
+ */
 export function hidePaths(text: string, { origin }: URL): string {
   const parts = text.split(`${origin}/`);
   const first = parts.shift() ?? "";
@@ -90,7 +96,10 @@ export function hidePaths(text: string, { origin }: URL): string {
   }, first);
 }
 
-/** Drops a cause that is not a ConnectionError, since it may contain a secret. */
+/**
+ * A copy in which `hide` has replaced what is secret; the output of a program stays apart. A cause that is not a
+ * ConnectionError is dropped, since it may contain a secret.
+ */
 export function redactConnectionError(
   error: ConnectionError,
   hide: (text: string) => string,

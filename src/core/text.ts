@@ -16,7 +16,10 @@ export function lastChars(text: string, max: number): string {
   return text.slice(code >= 0xdc00 && code < 0xe000 ? at + 1 : at);
 }
 
-/** `*` matches any characters, even none. Never backtracks: names come from upstreams and may be long. */
+/**
+ * `*` matches any number of characters, even none. Every other character matches itself. Never backtracks, because
+ * names come from upstreams and may be long.
+ */
 export function matchesGlob(glob: string, name: string): boolean {
   // The usual cases, without a copy of the parts.
   const star = glob.indexOf("*");
@@ -57,7 +60,10 @@ export class OutputReports {
   #unreported = "";
   #timer: NodeJS.Timeout | undefined;
 
-  /** If `isPrompt` is false, the first report waits too, so that there is none for a program that ends at once. */
+  /**
+   * `onProgress` gets the recent output, and how much there was in all. If `isPrompt` is false, the first report waits
+   * too, so that there is none for a program that ends at once.
+   */
   constructor(onProgress: ProgressListener, isPrompt = true) {
     this.#onProgress = onProgress;
     this.#isPrompt = isPrompt;

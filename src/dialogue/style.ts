@@ -22,7 +22,10 @@ export function isStateless({ method, params }: { readonly method: string; reado
   return method === "server/discover" || method === "subscriptions/listen";
 }
 
-/** `isInSession`: whether the sender has a session; `isDeclared`: whether a header names a stateless revision. */
+/**
+ * The style of a message. `isInSession`: whether the sender has a session; `isDeclared`: whether it has declared a
+ * stateless revision in a header.
+ */
 export function styleOf(
   message: Message | undefined,
   serves: Styles,

@@ -79,7 +79,10 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
   return { kind: "batch", items: value.map((item: unknown) => check(item) ?? { message: item as Message }) };
 }
 
-/** Throws a TypeError if JSON cannot express the message, and a RangeError if it is longer than `maxBytes`. */
+/**
+ * Returns one line without a newline. Throws a TypeError if JSON cannot express the message (a cycle, a BigInt), and a
+ * RangeError if it is longer than `maxBytes`.
+ */
 export function encode(message: Message | readonly Message[], maxBytes: number = Infinity): string {
   let text: string;
   try {

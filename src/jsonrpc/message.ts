@@ -37,7 +37,10 @@ let placeholders: Placeholders | undefined;
 /** The type in the library does not say that there may be no JSON form. */
 const toJson: (value: unknown) => string | undefined = JSON.stringify;
 
-/** JSON.stringify with the source text of each ExactId. Throws a TypeError with the name if there is no JSON form. */
+/**
+ * JSON.stringify, but an ExactId anywhere inside is written as its source text. Throws a TypeError that begins with the
+ * name if the value has no JSON form.
+ */
 export function stringify(name: string, value: unknown): string {
   const wasWriting = isWriting;
   const outer = placeholders;

@@ -65,7 +65,10 @@ export function statelessCaller(
   return withIdentity(client.caller, identity, key[2]);
 }
 
-/** Over HTTP, stateless requests of several clients may have the same key, so only the same call is of one client. */
+/**
+ * Whether two calls are certainly of one client. Stateless requests over HTTP may come from different clients with the
+ * same info and capabilities, so only the same call is.
+ */
 export function isSameClient(one: Caller, other: Caller): boolean {
   return one === other || (one.key === other.key && !one.key.startsWith("stateless 0 "));
 }

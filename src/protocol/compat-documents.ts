@@ -31,7 +31,10 @@ export interface CompatRules {
 export interface CompatDocument {
   /** Replaces the info of servers that no author has named: gateways and live sessions. */
   readonly serverInfo: { readonly name: string; readonly version: string };
-  /** `true` keeps what the server declares. Others are not declared, and their methods do not exist. */
+  /**
+   * The capabilities that the document knows. `true` keeps what the server declares. Others are not declared, and their
+   * methods do not exist.
+   */
   readonly capabilities: Readonly<Record<string, Json | true>>;
   /** Codes that differ from those of the caller's revision. */
   readonly codes?: CodeChanges;

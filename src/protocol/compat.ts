@@ -15,7 +15,10 @@ export const COMPATS: readonly Compat[] = ["mcp", "cl-mcp", "llm-pharo", "chain"
 
 const loaded = new Map<Compat, CompatRules>();
 
-/** A promise until the rules are loaded; undefined for the specification. Throws a TypeError for any other name. */
+/**
+ * The rules of the document, as a promise until they are loaded; undefined for the specification. Throws a TypeError for
+ * a value that does not exist.
+ */
 export function loadCompat(name: unknown = "mcp"): CompatRules | Promise<CompatRules> | undefined {
   if (name === "mcp") return undefined;
   const compat = COMPATS.find((known): known is DocumentName => known === name);

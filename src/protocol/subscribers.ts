@@ -21,7 +21,10 @@ export class Subscriber {
   readonly context: Context;
   /** What it asks for, and once that is acknowledged, what was granted. */
   filter: SubscriptionFilter;
-  /** Whether it gets what belongs to no list, resource or task, such as logs. A session has one such subscription. */
+  /**
+   * Whether it gets what belongs to no list, resource or task, such as log messages. A session has one such
+   * subscription, which is for no resource and no task.
+   */
   readonly isMain: boolean;
   readonly #ended = deferred();
   #isOver = false;
@@ -77,7 +80,10 @@ export class Subscriber {
 /** How many subscribers are notified in one turn of the event loop: a few milliseconds of work. */
 const BATCH_SIZE = 64;
 
-/** Notified in batches, so that ten thousand of them do not block other requests; each in the right order. */
+/**
+ * Subscribers are notified in batches, so that ten thousand of them do not block other requests. Each gets all
+ * notifications in their order.
+ */
 export class Subscribers extends Set<Subscriber> {
   readonly #queue: (readonly [Subscriber, Notification])[] = [];
   #isDelivering = false;

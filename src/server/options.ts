@@ -35,7 +35,9 @@ export interface ServerOptions extends ServerInfo {
   readonly listChanged?: boolean | undefined;
   /** Whether clients can subscribe to resource updates. Default: true. */
   readonly subscribe?: boolean | undefined;
-  /** Whether the server declares that it sends log messages. With false, they are dropped. Default: true. */
+  /**
+   * Whether the server declares that it sends log messages. With false, they are dropped. Default: true.
+   */
   readonly logging?: boolean | undefined;
   /** Capabilities that the specification does not define, by vendors' names. */
   readonly capabilities?: VendorCapabilities | undefined;
@@ -218,7 +220,10 @@ const USAGE: Readonly<Record<RegistrationKind, string>> = {
 
 const STRINGS = ["name", "title", "description", "mimeType"];
 
-/** Returns the name of the registration for further errors. */
+/**
+ * Checks what all registrations have in common. Throws a TypeError that names the problem; returns the name of the
+ * registration for further error messages.
+ */
 export function checkRegistration(
   kind: RegistrationKind,
   key: unknown,

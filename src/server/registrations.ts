@@ -20,7 +20,10 @@ interface Registration<Value, Item extends object> extends ListEntry<Item> {
   readonly value: Value;
 }
 
-/** Order numbers are not reused, so that cursors stay valid while the registrations change. */
+/**
+ * Each registration gets an order number, which is not reused after the key is deleted, so that cursors stay valid while
+ * the registrations change.
+ */
 export class Registrations<Value extends Registered, Item extends object> {
   /** Whether there ever was one that not everybody sees. */
   hasHidden = false;

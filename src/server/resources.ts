@@ -290,7 +290,10 @@ interface WholeResult {
   readonly _meta?: Meta | undefined;
 }
 
-/** Any object may have `contents`. One without other fields whose items have URIs is meant as a result. */
+/**
+ * Any object may have a field `contents`. It is the result if each item is valid; one that has no other fields and whose
+ * items have URIs is meant to be, so its mistakes are errors.
+ */
 function isWholeResult(uri: string, value: unknown): value is WholeResult {
   const contents = isObject(value) ? value["contents"] : undefined;
   if (!isObject(value) || !Array.isArray(contents) || contents.length === 0) return false;

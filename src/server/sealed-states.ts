@@ -35,7 +35,10 @@ export class SealedStates {
     this.#seal = new Seal(sealKey);
   }
 
-  /** Throws if the client lacks the capability for one of the requests, or if the answers are too long. */
+  /**
+   * `input` has the answers that the handler has already had. Throws if the client lacks the capability for one of the
+   * requests, or if the answers are too long.
+   */
   seal(
     required: { readonly requests: InputRequests; readonly state: unknown },
     request: Request,

@@ -10,7 +10,10 @@ import type { SchemaCheck, SchemaCheckResult } from "../tools/schema-kind.ts";
 import { InvalidResult } from "./handler-errors.ts";
 import { withMeta } from "./result-builder.ts";
 
-/** Sent without checks, most of the cost of a small result: its creator guarantees plain JSON that fits the schema. */
+/**
+ * A result that is sent without any check, since the checks are most of the cost of a small result. Its creator
+ * guarantees that it is plain JSON and fits the tool's output schema.
+ */
 export class TrustedResult {
   readonly content: readonly ContentBlock[];
   readonly structuredContent: object;

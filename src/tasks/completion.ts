@@ -107,7 +107,10 @@ export class CallerTask extends TaskWatch {
     }
   }
 
-  /** The protocol cannot report the failure to the server, so the task is cancelled there. */
+  /**
+   * Ends a task whose input request failed, with an error result for this caller. The protocol cannot report the failure
+   * to the server, so the task is cancelled there.
+   */
   async #finishUnanswered(error: McpError, context: Context): Promise<void> {
     const lastUpdatedAt = new Date().toISOString();
     this.update({ ...this.state, status: "completed", lastUpdatedAt, result: unansweredResult(this.tool, error) });

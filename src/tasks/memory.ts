@@ -128,7 +128,10 @@ export class MemoryTasks extends TaskStore {
 /** The fields that every status has. */
 type Fields = Omit<TaskFields, "statusMessage"> & { readonly statusMessage: string | undefined };
 
-/** A finished task never changes again, whatever its tool does. */
+/**
+ * One task. Its status alternates between working and input_required until the task is finished, and then never changes
+ * again, whatever the tool does.
+ */
 export class Task implements WatchedTask {
   readonly id: string = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
   readonly principal: string | undefined;

@@ -61,7 +61,10 @@ export interface WatchedTask {
   /** The scopes that a subscriber needs. */
   readonly scopes: readonly string[];
   readonly state: Json;
-  /** Calls `onChange` once for the changes of a tick, `onLost` if no more can be learned. Returns what stops this. */
+  /**
+   * Calls `onChange` after each change, once for several changes in one tick, and `onLost` if no more can be learned.
+   * Returns a function that stops this.
+   */
   follow(onChange: (state: Json) => void, onLost: () => void): () => void;
 }
 

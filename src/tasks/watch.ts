@@ -278,7 +278,10 @@ export function taskRequest(method: string, taskId: string, more?: Json): Reques
   return { method, params: { taskId, ...more } };
 }
 
-/** The outcome of a task that is created finished must be fetched: without an interval it is never fresh. */
+/**
+ * The state of a task that was just created. If it is already finished, its outcome still has to be fetched. This is
+ * done at once, since a state without a poll interval is never fresh.
+ */
 export function initialTaskState(created: Json): Json {
   const { resultType: _kind, _meta, ...state } = created;
   if (!isTaskFinished(state["status"])) return state;

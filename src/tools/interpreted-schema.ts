@@ -16,7 +16,10 @@ const DRAFTS: Readonly<Record<Dialect, SchemaDraft>> = {
 /** References become absolute, so they need a base. */
 const BASE = "schema:/";
 
-/** Changes `schema`: pass a copy with plain references and without formats. Throws if it refers to what it lacks. */
+/**
+ * Returns a function that finds the issues of a value; undefined if it is valid. `schema` is changed: pass a copy, with
+ * plain references and without formats. Throws an Error if it refers to something that is not in it.
+ */
 export function interpret(
   schema: JsonSchema,
   dialect: Dialect,

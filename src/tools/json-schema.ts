@@ -24,7 +24,10 @@ import { checkWork } from "./schema-work.ts";
 /** More issues would not help the model. */
 const MAX_ISSUES = 20;
 
-/** Above, the code of ajv, with a nested block for each property, takes long to make, or overflows the stack. */
+/**
+ * A schema with more schemas inside is not compiled: the code of ajv nests a block for each property, so that it takes
+ * long to make and overflows the stack at about twice as many.
+ */
 const MAX_COMPILED_SUBSCHEMAS = 1_000;
 
 /** Where ajv has its class for a dialect, and the dialect's keyword for a dynamic reference, if it has one. */

@@ -59,7 +59,10 @@ export function objectSchemaOf(schema: StandardSchemaV1): string {
   return OBJECT_SCHEMAS[vendor] ?? `an object schema of ${vendor}`;
 }
 
-/** If `field` accepts only JSON Schema, `standardField` is the option for Standard Schemas. */
+/**
+ * Throws a TypeError if the value is not a schema that the option `field` accepts. If `field` accepts only JSON
+ * Schema, `standardField` is the option for Standard Schemas.
+ */
 export function checkSchema(owner: string, field: string, schema: unknown, standardField: string = field): void {
   const takesStandard = standardField === field;
   if (isStandardSchema(schema)) {

@@ -34,7 +34,10 @@ const NAMES_SETTING = /\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\s--[a-z][\w-]+/;
 const GOES_ON = /[:[{(]$|\b\d+ validation errors? for \S+$/;
 const MAX_LINES = 12;
 
-/** On one line, without what may be a key, and without the values of the variables that were set for the program. */
+/**
+ * The reason on one line, without what may be a key, and without the values of the variables that were set for the
+ * program. Empty if the program wrote nothing.
+ */
 export function startFailure(stderr: string, env: Readonly<Record<string, string>> = {}): string {
   const text = SURROUNDINGS.reduce((rest, part) => rest.replaceAll(part, ""), stderr.replaceAll("\r", ""));
   const lines = text.split("\n").map((line) => line.trim());

@@ -177,7 +177,10 @@ function checkLists(...lists: readonly unknown[]): void {
   }
 }
 
-/** A parsed URL has none of these, but error messages contain the text as it was sent. */
+/**
+ * Finds spaces, control and format characters. A parsed URL does not show them, since the parser drops or escapes them,
+ * but error messages contain the text as it was sent.
+ */
 function hasInvisible(text: string): boolean {
   return /[\s\p{Cc}\p{Cf}]/u.test(text);
 }

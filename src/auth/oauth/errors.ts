@@ -128,7 +128,10 @@ function parseSchemes(header: string): { scheme: string; params: Map<string, str
   return challenges;
 }
 
-/** A server that asks for a token without naming its authorization server may offer no sign-in at all. */
+/**
+ * A server asks for a token and does not name its authorization server. It may offer no sign-in at all, and want a token
+ * that its owner gives away.
+ */
 export class NoSignInError extends ConnectionError {
   readonly server: string;
   /** Why the default endpoints failed. */

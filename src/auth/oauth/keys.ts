@@ -18,7 +18,10 @@ const NONCE = /^[\x21\x23-\x5B\x5D-\x7E]{1,1024}$/;
 
 type PublicJwk = Readonly<Record<"kty" | "crv" | "x" | "y", string>>;
 
-/** oauth4webapi makes the proofs for token endpoints, and `proof` those for the MCP server. Each has its own nonces. */
+/**
+ * A key that tokens are bound to. oauth4webapi makes the proofs for token endpoints, through `handle`; `proof` makes
+ * those for the MCP server. The two keep separate nonces, even for the same origin.
+ */
 export class DPoPKey {
   readonly handle: oauth.DPoPHandle;
   readonly #keys: oauth.CryptoKeyPair;

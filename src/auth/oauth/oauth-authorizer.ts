@@ -121,7 +121,10 @@ export class OAuthAuthorizer implements Authorizer {
     throw unauthorized(`This authorizer is for ${this.#mcpServer.origin}, not for ${origin}: ${advice}`);
   }
 
-  /** Another process may have renewed or deleted them. If the store cannot be read, those in use stay in use. */
+  /**
+   * The tokens as the store has them now: another process may have renewed them, or deleted them (`catenary logout`).
+   * If the store cannot be read, those that are in use stay in use.
+   */
   async #load(): Promise<CurrentTokens | undefined> {
     const before = this.#current;
     const stored = await this.#loadStored(before).catch((error: unknown) => {

@@ -71,7 +71,10 @@ export class OAuthFetch {
     return new Response(STATUS_WITHOUT_BODY.has(status) ? null : text, { status, headers });
   }
 
-  /** The first of these documents that `read` accepts. If `read` throws a ConnectionError, the search ends with it. */
+  /**
+   * Fetches a public document: the first of these URLs whose document `read` accepts. If `read` throws a ConnectionError,
+   * the search ends with it. Rejects also if the signal is aborted.
+   */
   async document<T>(
     urls: Iterable<string>,
     signal: AbortSignal | undefined,

@@ -18,7 +18,10 @@ export interface SignOutOptions extends Pick<OAuthOptions, "allowPrivateNetwork"
 const LOCK_MS = 5_000;
 const REVOCATION_MS = 15_000;
 
-/** Deletes the tokens. Resolves to why they may still be accepted, as the end of a sentence, if they are. */
+/**
+ * Resolves to why the tokens may still be accepted, as the end of a sentence, and to undefined if they are revoked or if
+ * there were none. They are deleted in any case.
+ */
 export async function signOut(
   store: TokenStore,
   { url, keys }: StoredServer,

@@ -75,7 +75,10 @@ export interface StoredTokensOptions {
 
 export class StoredTokens {
   readonly #options: StoredTokensOptions;
-  /** What could not be saved, and what was stored then. Using an old refresh token again may revoke all tokens. */
+  /**
+   * Values that could not be saved, and the values that the store had at that time. They are used instead of those,
+   * because using an old refresh token again may revoke all tokens.
+   */
   readonly #unsaved = new Map<string, { readonly text: string | undefined; readonly stored: string | undefined }>();
 
   constructor(options: StoredTokensOptions) {

@@ -19,7 +19,10 @@ export async function oauthClient(identity: ClientIdentity, server: oauth.Author
 
 const SECRET_METHODS = ["client_secret_basic", "client_secret_post", "client_secret_jwt"];
 
-/** Without `authMethod`, a secret is sent by a method that the server lists (RFC 8414), or by client_secret_basic. */
+/**
+ * Authenticates the client with its private key, with its secret, or not at all. Without `authMethod`, a secret is sent
+ * by a method that the server lists (RFC 8414). A server that lists none accepts client_secret_basic.
+ */
 export async function clientAuth(
   { secret, privateKey, alg, authMethod }: Omit<ClientIdentity, "id">,
   server: oauth.AuthorizationServer,
@@ -46,7 +49,10 @@ function missingCredential(method: string, what: string): Error {
   return unauthorized(`A client that authenticates by ${method} needs ${what}, and none was given`);
 }
 
-/** Unlike oauth4webapi, leaves hyphens: a server that does not decode would not recognize a client ID with one. */
+/**
+ * Like oauth4webapi's ClientSecretBasic, but escapes only what form encoding (RFC 6749, 2.3.1) requires. oauth4webapi
+ * also escapes hyphens, so a server that does not decode would not recognize a client ID with a hyphen.
+ */
 function secretBasic(secret: string): oauth.ClientAuth {
   const formEncode = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1);
   return (_server, client, _body, headers) => {
@@ -54,7 +60,10 @@ function secretBasic(secret: string): oauth.ClientAuth {
   };
 }
 
-/** Runs `work` again if the server requires its nonce (RFC 9449, 8), which oauth4webapi has stored. */
+/**
+ * Runs `work`, which makes a request and reads its response. A server that requires its own nonce in the DPoP proof
+ * refuses the first request (RFC 9449, 8). oauth4webapi stores the nonce of the refusal, so `work` runs once more.
+ */
 export async function withNonce<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -94,7 +103,10 @@ export function requestToken(
   });
 }
 
-/** `advice`: what to check if the server refuses, as the end of a sentence. No other server is tried. */
+/**
+ * Makes the token request of a grant without a user. `advice`: what to check if the server refuses, as the end of a
+ * sentence. No other server is tried.
+ */
 export function requestTokens(
   { server, resource, scope, http }: GrantContext,
   client: OAuthClient,
@@ -134,7 +146,10 @@ export function isFinalRefusal(error: unknown): boolean {
   return status === 400 || status === 401 || status === 403;
 }
 
-/** RFC 7009. Resolves to why they may still be accepted, as the end of a sentence; undefined if all are revoked. */
+/**
+ * Revokes tokens (RFC 7009), the refresh token first. Resolves to why they may still be accepted, as the end of a
+ * sentence, and to undefined if all of them are revoked.
+ */
 export async function revokeTokens(
   server: oauth.AuthorizationServer,
   { client, auth }: OAuthClient,
@@ -318,7 +333,10 @@ async function checkedRedirectUri(redirect: Redirect): Promise<string> {
   throw unauthorized(`The redirect URI must be https, or http on this machine: ${redact(uri)} is neither`);
 }
 
-/** If the server requires it, the request is pushed to it, and the URL refers to it (RFC 9126). */
+/**
+ * Returns the URL to send the user to. The request is in the query of the URL. If the server requires it, the request
+ * is pushed to the server instead, and the URL refers to it (RFC 9126).
+ */
 async function authorizationUrl(
   { server, http }: GrantContext,
   { client, auth, secret }: OAuthClient,

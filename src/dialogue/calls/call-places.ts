@@ -70,7 +70,10 @@ export class CallPlaces {
     }
   }
 
-  /** A cancelled call whose handler still runs is counted apart, with the same limit; above it, it keeps its place. */
+  /**
+   * Counts a cancelled call whose handler still runs apart from the others, with the same limit; above it, the call keeps
+   * its place. What it holds is counted until the handler returns.
+   */
   abandon(call: CountedCall): void {
     const { principal, size } = call;
     if (call.countedAs !== "running" || this.#abandoned.take(principal, size) !== undefined) return;

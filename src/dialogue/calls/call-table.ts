@@ -191,7 +191,10 @@ export class CallTable {
     return this.#calls.size === 0;
   }
 
-  /** A request whose id is in use gets an error. Throws a CallRefused if there is no place for it. */
+  /**
+   * Begins a call: answers it with the front and sends the response by the carrier. A request whose id is in use gets an
+   * error. Throws a CallRefused if there is no place for it.
+   */
   open(
     message: CallMessage,
     carrier: Carrier,
@@ -387,13 +390,19 @@ class Refusal implements Front {
   notify(): void {}
 }
 
-/** The specification's pages on cancellation and on subscriptions each require one of a response and this. */
+/**
+ * A subscription on lines ends with a response and a notification: the specification's pages on cancellation and on
+ * subscriptions each require one of them.
+ */
 function subscriptionEnded(requestId: Id): Message {
   const params = { requestId, reason: "The subscription has ended", _meta: { [META.subscriptionId]: requestId } };
   return { jsonrpc: "2.0", method: "notifications/cancelled", params };
 }
 
-/** A value may not increase if the call is run again with the client's input; then it is dropped. */
+/**
+ * Adds the client's token to progress notifications. Drops them if the client sent no token, or if the value does not
+ * increase. The latter happens if the call is run again with the client's input.
+ */
 export class IncreasingProgress {
   readonly #token: unknown;
   #last = -Infinity;

@@ -29,7 +29,10 @@ export interface OutgoingCall extends Pick<PendingCall, "id" | "method" | "conte
   onWait?(isWaiting: boolean): void;
 }
 
-/** For a call that `notifications/cancelled` must not cancel. Its caller gets an error, and its answer is awaited. */
+/**
+ * How to abandon a call that must not be cancelled by `notifications/cancelled`. The caller gets an error at once, but
+ * the server's answer is still awaited.
+ */
 export interface Abandonment {
   /** Receives what the server sends for the call after the call was abandoned. */
   readonly context: Context;

@@ -400,7 +400,10 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   }
 }
 
-/** Only a session front's subscription to list changes reports changed roots. Others are ignored. */
+/**
+ * Calls `notify` when the client's roots change, for as long as the subscription lasts. Only a session front's
+ * subscription to list changes reports changed roots. Subscriptions to resources or tasks are ignored.
+ */
 function onRootsChanged(listen: Request, { session }: Context, notify: () => void): () => void {
   const wanted = fieldsOf(listen.params["notifications"]);
   const isOther = wanted["resourceSubscriptions"] !== undefined || wanted["taskIds"] !== undefined;

@@ -149,7 +149,10 @@ export class ServerTasks extends TaskStore {
     return task;
   }
 
-  /** For a caller that leaves before the task has an id: it is cancelled when the answer arrives. */
+  /**
+   * What to do if the caller leaves before the server has sent the id of the task: the task is cancelled when the answer
+   * arrives, since `tasks/cancel` needs an id.
+   */
   #abandonUnnamed(caller: Caller): Abandonment {
     const ask = (): Promise<never> => Promise.reject(new ConnectionError("cancelled", "The caller has left the call"));
     return {

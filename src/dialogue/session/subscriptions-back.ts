@@ -48,7 +48,10 @@ export class ServerSubscriptions {
     return (withoutResources ?? ofClient.at(-1))?.context;
   }
 
-  /** Runs until the caller ends it, or until all tasks of a subscription to tasks alone have ended. */
+  /**
+   * Runs until the caller ends it. A subscription to tasks alone also ends when all its tasks have ended. Throws if the
+   * connection closes first.
+   */
   async listen(request: Request, context: Context, tasks?: TaskSubscription): Promise<Result> {
     const asked = filterOf(request);
     const lists = listsIn(asked, changingLists(this.#session.terms.capabilities));

@@ -79,7 +79,10 @@ export class ParkedCalls {
     return handler(request, contextOf(call, notifyCaller, ask));
   }
 
-  /** With a fingerprint of the key, each of several chained gateways recognizes its own states. */
+  /**
+   * The beginning of our states. It contains a fingerprint of the key, so that each of several chained gateways
+   * recognizes its own states. It is a getter, so that no key is created before it is needed.
+   */
   get #prefix(): string {
     return `round.${this.#seal.id}.`;
   }

@@ -98,7 +98,10 @@ export class ConnectionPool {
     return { agent, request: https?.request ?? plainRequest, isSecure: https !== undefined };
   }
 
-  /** Through a tunnel for https. The proxy resolves the name; our `lookup` is asked whether it refuses the name. */
+  /**
+   * An https server is reached through a tunnel. A request to an http server is sent to the proxy, with the whole URL in
+   * its first line. The proxy resolves the name of the server; our `lookup` is asked whether it refuses the name.
+   */
   async #proxyRoute(url: URL): Promise<Route | undefined> {
     const { checkName, proxyAddress, proxyFailed, proxyFor, proxyHeaders, refusedByProxy, tunnelAgent } =
       await import("./proxy.ts");

@@ -69,7 +69,10 @@ export class HttpConnection {
     }
   }
 
-  /** Rejects on a 401 and a 403, unless that answers the request. Redirects are followed within the server. */
+  /**
+   * Resolves with the response, unless its status is 401 or 403. Rejects on these, except for a 403 that answers the
+   * request, and if no response arrives. Redirects are followed within the server.
+   */
   async send(call: HttpCall): Promise<HttpResponse> {
     const { auth, requester } = this.#target;
     const { method, url = this.url, body, signal, added } = call;

@@ -178,7 +178,10 @@ function requestOptions(sent: ClientHttpRequest, { route, hostname, port, path, 
 
 const OWN_HEADERS: ReadonlySet<string> = new Set(["accept-encoding", "content-length", "host"]);
 
-/** Node writes a list at once, and replaces nothing: undefined if there is no body or a name is not unique. */
+/**
+ * As a list, of which Node writes the head at once. It keeps no copy and replaces nothing, so undefined if there is no
+ * body or a name is not unique.
+ */
 function headerList({ headers, body }: ClientHttpRequest, host: string): string[] | undefined {
   if (body === undefined) return undefined;
   const list: string[] = [];

@@ -150,7 +150,10 @@ function name({ url, variable }: Proxy): string {
   return `The proxy at ${hostOf(url)} (${variable})`;
 }
 
-/** Refuses what `lookup` refuses. If a name cannot be resolved here, as is usual, the proxy decides. */
+/**
+ * Refuses a name that `lookup` refuses. The proxy resolves the name itself, so this is all that can be checked here; if
+ * the name cannot be resolved here, as is usual behind a proxy, the proxy decides.
+ */
 export function checkName(hostname: string, lookup: LookupFunction): Promise<void> {
   return new Promise((resolve, reject) => {
     lookup(withoutBrackets(hostname), { all: true }, (error) => {

@@ -9,7 +9,10 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** These keep the method; the others turn a POST into a GET. */
 const METHOD_PRESERVING: ReadonlySet<number> = new Set([307, 308]);
 
-/** Within one origin only, so that no other server gets the request or its credentials, and with the same method. */
+/**
+ * Follows a redirect only within one origin, so that neither the request nor its credentials reach another server, and
+ * only if the method stays the same. Any other redirect is an error that names the target.
+ */
 export function followSameOrigin(requester: Requester): Requester {
   const follow = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     const response = await requester(request);

@@ -20,9 +20,15 @@ export interface HttpResponse {
   readonly status: number;
   /** By lower-case name; repeated headers are joined by commas. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A chunk is valid until the next is requested. Rejects with a ConnectionError if the connection breaks. */
+  /**
+   * The chunks as they arrive. Rejects with a ConnectionError if the connection breaks before the end. A chunk is only
+   * valid until the next one is requested.
+   */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Rejects if there are more than `limit` bytes. They are valid until `parse` returns, which may overwrite them. */
+  /**
+   * Passes the whole body to `parse`; rejects if it is longer than `limit` bytes. The bytes are only valid until
+   * `parse` returns. `parse` may overwrite them.
+   */
   read<T>(limit: number, parse: (bytes: Buffer) => T): Promise<T>;
   /** The whole body as a string; rejects if it is longer than `limit` bytes. */
   text(limit: number): Promise<string>;

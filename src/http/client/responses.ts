@@ -63,7 +63,10 @@ export function readJson(response: HttpResponse, limits: Limits): Promise<Decode
   return response.read(limits.messageBytes, (bytes) => decodeBytes(bytes, limits));
 }
 
-/** Resolves with false if the stream ends before `take` returns true. Waits while our answers are unsent. */
+/**
+ * Passes each event to `take` until `take` returns true. Resolves with false if the stream ends first. After requests of
+ * the server, it reads on when the server has taken our answers.
+ */
 export function readEvents(
   http: HttpConnection,
   response: HttpResponse,

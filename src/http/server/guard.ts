@@ -120,7 +120,10 @@ function originError(origin: string): HttpError {
   return new HttpError(403, `Origin "${shorten(origin)}" is not allowed. To allow it, add it to ${ALLOWED_ORIGINS}.`);
 }
 
-/** Only an address or a loopback name: the owner of any other name could point it at this machine. */
+/**
+ * When listening on all addresses without allowed names, a page may call the host that it came from. That host must be
+ * an IP address or loopback name: the owner of any other name could point it at this machine.
+ */
 function isSameHost(origin: URL, host: string): boolean {
   const hostUrl = parseUrl(`${origin.protocol}//${host}`);
   if (hostUrl === undefined || !isAddress(host)) return false;

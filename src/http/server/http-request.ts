@@ -20,7 +20,10 @@ export interface HttpRequest {
   readonly host?: HostInfo | undefined;
   /** `http://host:port` or `https://host:port` as the client sees us. Do not use it before Host has been checked. */
   readonly origin: string;
-  /** Whether a header that may appear only once is repeated, or the request line names another host than the header. */
+  /**
+   * Whether a header that may appear only once is repeated (Host, Origin, Content-Type, Content-Length, Authorization,
+   * Mcp-Session-Id), or the request line names another host than the Host header.
+   */
   readonly isAmbiguous: boolean;
   /** Whether the client has disconnected before the response was complete. */
   readonly isDisconnected: boolean;
@@ -35,7 +38,10 @@ export interface HttpRequest {
    * Calls one of the receiver's two functions, which must not throw.
    */
   readBody(limits: BodyLimits, receiver: BodyReceiver): void;
-  /** Sends a complete response, the first only. Returns it if part of it is known to be unsent. */
+  /**
+   * Sends a complete response. Only the first one counts; does nothing if the client has disconnected. Returns the
+   * response if part of it is known to be unsent.
+   */
   respond(status: number, headers: Readonly<Record<string, string>>, body?: string): UnsentResponse | undefined;
   /** Starts a 200 `text/event-stream` response. At most once, and not together with `respond`. */
   stream(headers: Readonly<Record<string, string>>): StreamSink;

@@ -118,7 +118,10 @@ function listenErrorText({ code, message }: NodeJS.ErrnoException, host: string,
   }
 }
 
-/** For a wildcard or a loopback name, the actual address. Any other name stays: the guard rejects its address. */
+/**
+ * The host for `url`. For a wildcard such as 0.0.0.0, this is the loopback address; for a loopback name, the actual
+ * address. Any other name is used unchanged, since the guard rejects the address behind it.
+ */
 function displayHost(host: string, address: string): string {
   const configured = urlHost(host);
   const actual = urlHost(address);

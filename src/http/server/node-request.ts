@@ -187,7 +187,10 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     return Number(this.headers["content-length"] ?? 0) > MAX_DRAINED_BYTES;
   }
 
-  /** If the connection were closed at once, arriving data would reset it, and the client would not see the response. */
+  /**
+   * Responds to a client that is still sending its body. If the connection were closed at once, the arriving data would
+   * reset it, and the client would never see the response. So the data is read and dropped for a while.
+   */
   #linger(status: number, headers: Readonly<Record<string, string>>, body: string): void {
     const request = this.#request;
     const response = this.#response;
@@ -204,7 +207,10 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   }
 }
 
-/** Written while the socket is corked, the body is one chunk with the head; `end(body)` takes a slower call. */
+/**
+ * Ends the response with this body. `end(body)` would write the body and an empty string after it, in a slower call for
+ * several chunks. Written first, while the socket is corked, the body is one chunk with the head.
+ */
 function sendBody(response: ServerResponse, body: string, encoding: "latin1" | "utf8"): void {
   const { socket } = response;
   // A framework may have replaced `write`. A pipelined response that waits behind another one has no socket.
@@ -218,7 +224,10 @@ function sendBody(response: ServerResponse, body: string, encoding: "latin1" | "
   response.end();
 }
 
-/** One listener per connection is cheaper, and a response that waits behind another one would emit no "close". */
+/**
+ * The members of a connection that are called when it closes. One listener per connection is cheaper than one per
+ * response, and a pipelined response that waits behind another one would emit no "close".
+ */
 function closeListeners(socket: Socket): ChurningSet<CloseListener> {
   let listeners = CLOSE_LISTENERS.get(socket);
   if (listeners === undefined) {

@@ -22,9 +22,15 @@ export type LimitValues = Readonly<Record<keyof HttpLimits, number>>;
 const HTTP_LIMITS: LimitValues = { ...DEFAULT_LIMITS, ...LIMIT_DEFAULTS };
 
 const FIXED_LIMITS = {
-  /** Unread bytes above which a slow client is disconnected at once. One that reads leaves less between two events. */
+  /**
+   * Unread bytes above which a slow client is disconnected at once: more than a client that reads leaves unread between
+   * two events, even if the network is slow for a moment.
+   */
   unreadBytes: 8 * 1024 * 1024,
-  /** Unread bytes above which a slow client is disconnected after `lingeringMs`. Less costs little memory. */
+  /**
+   * Unread bytes above which a slow client is disconnected after `lingeringMs`. Less costs little memory, and a client
+   * that reads at all needs less than ten seconds for it.
+   */
   lingeringBytes: 1024 * 1024,
   lingeringMs: 10_000,
   /**
@@ -33,7 +39,10 @@ const FIXED_LIMITS = {
    * gets a 503. Four messages of the default length are little for a machine that serves thousands of clients.
    */
   heldBytes: 256 * 1024 * 1024,
-  /** How long a head is delayed in case a JSON body is enough: less than any proxy waits. Then a stream is opened. */
+  /**
+   * How long a response head is delayed in case a single JSON body is enough. After that, a stream is opened. Less than
+   * any proxy waits for a head; most calls are over by then.
+   */
   silenceMs: 5_000,
   /** Events kept per stream, so that many small ones do not use all of `replayBytes`. */
   replayEvents: 1_000,

@@ -42,7 +42,10 @@ export interface Denial {
 const JSON_TYPE: Headers = { "content-type": "application/json" };
 const TICK_MS = 1_000;
 
-/** What all replies of a server share. */
+/**
+ * What all replies of a server share: a timer for open streams, one for pending replies, and the budget of bytes that
+ * clients have not read.
+ */
 export class ReplyTimers {
   readonly budget: ByteBudget;
   readonly limits: LimitValues & FixedLimits;
@@ -305,7 +308,10 @@ function withoutResponses(batch: ParsedBody & { readonly kind: "batch" }): Parse
   return { kind: "batch", items: batch.items.filter((item) => !("fault" in item) || item.answerable !== false) };
 }
 
-/** Throws a 415 unless it is JSON. Any web page can post some other types without a CORS preflight. */
+/**
+ * Throws a 415 unless the body is JSON. Any web page can post some of the other types, such as plain text, without a
+ * CORS preflight.
+ */
 function checkContentType(type: string | undefined): void {
   if (type === "application/json") return;
   if (type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json") return;

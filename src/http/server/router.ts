@@ -244,7 +244,10 @@ export class HttpRouter {
     return method === "GET" || method === "OPTIONS" ? undefined : methodNotAllowed(method, path, undefined);
   }
 
-  /** Whether there is anything at a path is decided after authentication: others learn nothing about paths. */
+  /**
+   * The route of a path besides the main one. Whether there is anything at the path may depend on the caller, so that is
+   * decided after authentication; who is not authenticated learns nothing about paths.
+   */
   #otherRoute(request: HttpRequest): Route | undefined {
     if (request.path === METRICS_PATH && this.#metrics !== undefined) return this.#metricsRoute(this.#metrics);
     const paths = this.#paths;

@@ -88,7 +88,10 @@ export class HttpSession implements Transport, ReplyLog {
     this.#streams.close();
   }
 
-  /** Resolves with whether the handshake succeeded, with the same revision. All lists may have changed. */
+  /**
+   * Repeats the handshake of a session that has ended without its client. Resolves with whether it succeeded, with the
+   * same revision. Sends a `list_changed` notification for each list, since all may have changed.
+   */
   reopen(handshake: Json, caller: CallerIdentity): Promise<boolean> {
     this.#isIdSent = true;
     this.reopening = new Promise<boolean>((resolve) => {

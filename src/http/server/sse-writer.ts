@@ -31,7 +31,10 @@ export class SseWriter implements ByteHolder {
   #silentSince = 0;
   #lingersSince: number | undefined;
 
-  /** `onClose` is called once. The owner must call `destroy` if the client disconnects. */
+  /**
+   * `onClose` is called once: by `end`, by `destroy`, or when a slow client is disconnected. The owner must call
+   * `destroy` if the client disconnects. An ended stream may have a part that is not sent yet.
+   */
   constructor(
     sink: StreamSink,
     limits: StreamLimits,

@@ -84,7 +84,10 @@ function withField(value: Json, key: string, field: unknown): Json {
   return copy;
 }
 
-/** Drops keys, and those of the object at `key`, with it if it becomes empty. `delete` would make a copy slow. */
+/**
+ * Drops keys of an object, and keys of the object at `key`, with that object itself if it becomes empty. Builds a new
+ * object, since `delete` on a copy would make it slow.
+ */
 export function without(value: Json, keys: readonly string[], key?: string, inner: readonly string[] = []): Json {
   const copy: Record<string, unknown> = {};
   let isSame = true;
