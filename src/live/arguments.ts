@@ -121,7 +121,8 @@ class ArgumentMaker {
     const shape = this.#shapeOf(schema);
     const alternatives = choices < MAX_CHOICES ? shape.alternatives : [];
     const make = (): Fit =>
-      this.#best(alternatives.map((one) => () => this.#fit(value, one, choices + 1))) ?? this.#shaped(value, shape);
+      this.#best(alternatives.map((alternative) => () => this.#fit(value, alternative, choices + 1))) ??
+      this.#shaped(value, shape);
     const hasParts = typeof value === "object" && value !== null;
     this.#count(hasParts ? LARGE_STEP : 1);
     if (this.#trials === 0 || !hasParts) return make();
@@ -142,15 +143,15 @@ class ArgumentMaker {
   /** The first of the best fits. */
   #best(fits: readonly (() => Fit)[]): Fit | undefined {
     if (fits.length < 2) return fits[0]?.();
-    let found: Fit | undefined;
+    let best: Fit | undefined;
     this.#trials += 1;
     for (const make of fits) {
       const fit = make();
-      if (found === undefined || fit.misfits < found.misfits) found = fit;
-      if (found.misfits === 0) break;
+      if (best === undefined || fit.misfits < best.misfits) best = fit;
+      if (best.misfits === 0) break;
     }
     this.#trials -= 1;
-    return found;
+    return best;
   }
 
   #shaped(value: GuestValue, shape: Shape): Fit {
@@ -275,7 +276,9 @@ class ArgumentMaker {
   #textsOf(values: readonly unknown[]): ReadonlySet<string> {
     const known = this.#texts.get(values);
     if (known !== undefined) return known;
-    const texts = values.filter((one) => typeof one === "object" && one !== null).map((one) => this.#textOf(one));
+    const texts = values
+      .filter((value) => typeof value === "object" && value !== null)
+      .map((value) => this.#textOf(value));
     const made = new Set(texts);
     this.#texts.set(values, made);
     return made;
@@ -336,7 +339,7 @@ function typeOf(json: unknown): string {
 }
 
 function stringsIn(allowed: Shape["allowed"]): ReadonlyMap<string, unknown> {
-  return new Map(allowed.flat().flatMap((one) => (typeof one === "string" ? [[one, true]] : [])));
+  return new Map(allowed.flat().flatMap((value) => (typeof value === "string" ? [[value, true]] : [])));
 }
 
 /** These keywords are the values of JSON. */

@@ -83,8 +83,8 @@ class CheckpointStore {
   constructor(runtime: Runtime, owner: string) {
     this.#runtime = runtime;
     // The name of a principal may contain anything.
-    const own = owner === "" ? "all" : createHash("sha256").update(owner).digest("hex").slice(0, 32);
-    this.#folder = join(stateDirectory(), "sessions", runtime.language, own);
+    const ownerFolder = owner === "" ? "all" : createHash("sha256").update(owner).digest("hex").slice(0, 32);
+    this.#folder = join(stateDirectory(), "sessions", runtime.language, ownerFolder);
     this.#suffix = runtime.checkpoint === undefined ? ".json" : ".image";
   }
 
@@ -106,7 +106,7 @@ class CheckpointStore {
   async restore(session: Session, name: string, context: ToolContext): Promise<string> {
     const file = this.#file(name);
     if ((await sizeOf(file)) === undefined) {
-      const names = (await this.#list()).map((one) => one.name).join(", ");
+      const names = (await this.#list()).map((checkpoint) => checkpoint.name).join(", ");
       throw new Error(`There is no checkpoint ${name}; ${names === "" ? "none was saved" : `there are ${names}`}`);
     }
     if (this.#runtime.checkpoint === undefined) return this.#replay(session, name, context);
@@ -191,14 +191,14 @@ class CheckpointStore {
 
   async #list(suffix = this.#suffix): Promise<{ readonly name: string; readonly savedAt: number }[]> {
     const files = await readdir(this.#folder).catch(() => []);
-    const own = files.filter((file) => file.endsWith(suffix));
-    const found = await Promise.all(
-      own.map(async (file) => ({
+    const saved = files.filter((file) => file.endsWith(suffix));
+    const checkpoints = await Promise.all(
+      saved.map(async (file) => ({
         name: file.slice(0, -suffix.length),
         savedAt: (await stat(join(this.#folder, file)).catch(() => undefined))?.mtimeMs ?? 0,
       })),
     );
-    return found.toSorted((one, other) => other.savedAt - one.savedAt);
+    return checkpoints.toSorted((one, other) => other.savedAt - one.savedAt);
   }
 
   /** Also deletes drafts that were left. Returns the names of the checkpoints that were deleted. */

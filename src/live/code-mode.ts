@@ -138,10 +138,10 @@ export function createCodeMode<Gateway extends Handler>(
   options: CodeModeOptions,
 ): CodeMode<Gateway> {
   const state = new CodeModeState(gateway, create, options);
-  const { length: _length, name: _name, ...own } = Object.getOwnPropertyDescriptors(gateway);
+  const { length: _length, name: _name, ...properties } = Object.getOwnPropertyDescriptors(gateway);
   const handler: Handler = (request, context) => state.handle(request, context);
   return Object.defineProperties(handler, {
-    ...own,
+    ...properties,
     [EVALUATES_CODE]: { value: true },
     close: { value: (budgetMs?: number): Promise<void> => state.close(budgetMs) },
     [Symbol.asyncDispose]: { value: () => state.close() },
@@ -237,8 +237,8 @@ class CodeModeState {
   }
 
   #call(request: Request, context: Context): Promise<Result> {
-    const { name, arguments: given } = request.params;
-    const args = isObject(given) ? given : {};
+    const { name, arguments: callArguments } = request.params;
+    const args = isObject(callArguments) ? callArguments : {};
     if (name === SEARCH_TOOLS) return this.#search(args, context);
     if (name === DESCRIBE_TOOLS) return this.#describe(args, context);
     return name === RUN_CODE ? this.#run(request, context) : this.#gateway(request, context);
@@ -266,23 +266,23 @@ class CodeModeState {
     const { catalogue, list } = await this.#catalogue(context);
     return answerSearch(args, USUAL_FOUND, list, async (query, limit, offset) => {
       const { found, total } = await catalogue.search(query, limit, offset);
-      const shown = found.map(({ path, signature, summary }) => ({ name: path, signature, summary }));
-      return { found: shown, total };
+      const tools = found.map(({ path, signature, summary }) => ({ name: path, signature, summary }));
+      return { found: tools, total };
     });
   }
 
   async #describe(args: Arguments, context: Context): Promise<Result> {
     const [{ callSyntax }, { catalogue, list }] = await Promise.all([this.#open(), this.#catalogue(context)]);
-    const describe = (found: readonly CatalogueEntry[]): readonly string[] => {
-      if (callSyntax !== undefined) return found.map((entry) => describeCall(entry, callSyntax));
-      return found.length === 0 ? [] : [declareTools(found)];
+    const describe = (entries: readonly CatalogueEntry[]): readonly string[] => {
+      if (callSyntax !== undefined) return entries.map((entry) => describeCall(entry, callSyntax));
+      return entries.length === 0 ? [] : [declareTools(entries)];
     };
     return answerDescribe(
       args,
       list.missing,
       (name) => catalogue.find(name),
       () => catalogue.entries.map(({ path }) => path),
-      (found) => ({ texts: describe(found) }),
+      (entries) => ({ texts: describe(entries) }),
     );
   }
 
@@ -290,7 +290,7 @@ class CodeModeState {
     const { catalogue, list } = await this.#catalogue(context);
     return {
       entries: catalogue.entries,
-      missing: new Map(list.missing.flatMap((one) => this.#missing(one))),
+      missing: new Map(list.missing.flatMap((upstream) => this.#missing(upstream))),
       gateway: this.#gateway,
       search: async (query, limit) => (await catalogue.search(query, limit)).found,
     };
@@ -299,7 +299,7 @@ class CodeModeState {
   /** A gateway behind this one names its servers after its own name and a dot. */
   #missing({ upstream, message }: Unavailable): readonly (readonly [string, MissingServer])[] {
     const names = [upstream, ...upstream.split(".", 1)];
-    const handler = names.map((name) => this.#gateway.upstreams?.get(name)).find((one) => one !== undefined);
+    const handler = names.map((name) => this.#gateway.upstreams?.get(name)).find((handler) => handler !== undefined);
     const started = async (context: Context): Promise<unknown> =>
       handler?.({ method: "server/discover", params: {} }, context);
     return names.map((name) => [identifier(name), { message, started }]);

@@ -70,7 +70,7 @@ export class CodeRun implements EvaluationRun {
   /** All calls and searches within the budget, by id: what each calls, and whether the code has its answer. */
   readonly #asked = new Map<number, { readonly what: string; isAnswered: boolean }>();
   readonly #records: CallRecord[] = [];
-  readonly #shown: ContentBlock[] = [];
+  readonly #shownBlocks: ContentBlock[] = [];
   /** Calls that need the consent of the caller, until it is asked. */
   #unasked: { readonly calls: WantedCall[]; readonly refusal: Promise<CallFailure | undefined> } | undefined;
   #shownBytes = 0;
@@ -131,7 +131,8 @@ export class CodeRun implements EvaluationRun {
   takeMedia(text: string, isTruncated: boolean): string {
     const dataOf = (block: ContentBlock): unknown => (block as { readonly data?: unknown }).data;
     // The code may have shown it already.
-    const isShown = (block: ContentBlock): boolean => this.#shown.some((one) => dataOf(one) === dataOf(block));
+    const isShown = (block: ContentBlock): boolean =>
+      this.#shownBlocks.some((shownBlock) => dataOf(shownBlock) === dataOf(block));
     return takeMedia(text, isTruncated, (block) => isShown(block) || this.#keep(block));
   }
 
@@ -141,7 +142,7 @@ export class CodeRun implements EvaluationRun {
 
   result(isOk: boolean): ReturnType<EvaluationRun["result"]> {
     const calls = this.#records.map((record) => ({ ...record }));
-    const content: ContentBlock[] = [...this.#shown];
+    const content: ContentBlock[] = [...this.#shownBlocks];
     if (this.#notShown > 0) {
       const limits = `a run can show ${MAX_SHOWN} blocks and ${this.#options.budgets.maxResultBytes} bytes`;
       content.push({ type: "text", text: `[Notice] Blocks that are not shown: ${this.#notShown}; ${limits}` });
@@ -291,8 +292,8 @@ export class CodeRun implements EvaluationRun {
   async #search(query: unknown, { limit }: GuestReply): Promise<Answer> {
     if (typeof query !== "string") return refusal("The words to search for must be a string");
     const wanted = typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), MAX_FOUND) : FOUND;
-    const found = await this.#offered.all.search(query, wanted);
-    const structured = found.map(({ path, signature, summary }) => ({ path, signature, summary }));
+    const matches = await this.#offered.all.search(query, wanted);
+    const structured = matches.map(({ path, signature, summary }) => ({ path, signature, summary }));
     return { result: { structured, text: "" } };
   }
 
@@ -316,11 +317,11 @@ export class CodeRun implements EvaluationRun {
   #keep(block: ContentBlock): boolean {
     const bytes = Buffer.byteLength(JSON.stringify(block));
     const { maxResultBytes } = this.#options.budgets;
-    const hasRoom = this.#shown.length < MAX_SHOWN && this.#shownBytes + bytes <= maxResultBytes;
+    const hasRoom = this.#shownBlocks.length < MAX_SHOWN && this.#shownBytes + bytes <= maxResultBytes;
     if (!hasRoom) this.#notShown += 1;
     else {
       this.#shownBytes += bytes;
-      this.#shown.push(block);
+      this.#shownBlocks.push(block);
     }
     return hasRoom;
   }
@@ -383,8 +384,8 @@ const MAX_SHOWN_NAME = 200;
 
 function consentQuestion(calls: readonly WantedCall[]): Request {
   const listed = calls.slice(0, MAX_ASKED).map(({ tool, args }) => {
-    const shown = sanitize(withoutSecrets(JSON.stringify(args)), MAX_SHOWN_ARGUMENTS);
-    return `- ${sanitize(tool.path, MAX_SHOWN_NAME)} ${shown}`;
+    const shownArguments = sanitize(withoutSecrets(JSON.stringify(args)), MAX_SHOWN_ARGUMENTS);
+    return `- ${sanitize(tool.path, MAX_SHOWN_NAME)} ${shownArguments}`;
   });
   const rest = calls.slice(MAX_ASKED);
   const more = rest.length === 0 ? [] : [`- and ${rest.length} more calls of ${namesOf(rest)}`];

@@ -110,21 +110,25 @@ export class TypeWriter {
 
   #combined(schema: Schema, place: Place): string {
     const { anyOf, oneOf, allOf } = schema;
-    const parts = [this.#own(schema, place)];
+    const parts = [this.#ownType(schema, place)];
     for (const either of [anyOf, oneOf]) {
       // Alternatives often only say which properties are required together, which a type need not say.
       if (!Array.isArray(either)) continue;
-      parts.push(this.#union(either.slice(0, this.#limits.choices + 1).map((one) => this.#type(one, place))));
+      parts.push(
+        this.#union(either.slice(0, this.#limits.choices + 1).map((alternative) => this.#type(alternative, place))),
+      );
     }
-    if (Array.isArray(allOf)) parts.push(...allOf.slice(0, this.#limits.choices).map((one) => this.#type(one, place)));
+    if (Array.isArray(allOf))
+      parts.push(...allOf.slice(0, this.#limits.choices).map((part) => this.#type(part, place)));
     const known = [...new Set(parts)].filter((part) => part !== UNKNOWN);
     return known.length < 2 ? (known[0] ?? UNKNOWN) : known.map((part) => grouped(part, [" | "])).join(" & ");
   }
 
   /** The type that the schema itself names, without what it is combined with. */
-  #own(schema: Schema, place: Place): string {
+  #ownType(schema: Schema, place: Place): string {
     const { type } = schema;
-    if (Array.isArray(type)) return union(type.map((one: unknown) => this.#own({ ...schema, type: one }, place)));
+    if (Array.isArray(type))
+      return union(type.map((typeName: unknown) => this.#ownType({ ...schema, type: typeName }, place)));
     const plain = PLAIN_TYPES.get(type);
     if (plain !== undefined) return plain;
     const isArray =
@@ -140,7 +144,7 @@ export class TypeWriter {
     const elements: unknown = prefixItems ?? (Array.isArray(items) ? items : undefined);
     const rest = prefixItems === undefined && Array.isArray(items) ? additionalItems : items;
     if (!Array.isArray(elements)) return `${this.#readonly}${elementOf(this.#type(items, place))}[]`;
-    const fixed = elements.slice(0, this.#limits.choices).map((one) => this.#type(one, place));
+    const fixed = elements.slice(0, this.#limits.choices).map((element) => this.#type(element, place));
     const more =
       rest === false && fixed.length === elements.length ? [] : [`...${elementOf(this.#type(rest, place))}[]`];
     return `${this.#readonly}[${[...fixed, ...more].join(", ")}]`;
@@ -155,11 +159,11 @@ export class TypeWriter {
     const inner = { ...place, indent: place.indent + 1 };
     if (named.length === 0) {
       if (additionalProperties === false && others.length === 1) return "{}";
-      const value = union(others.map((one) => this.#type(one, place)));
+      const value = union(others.map((other) => this.#type(other, place)));
       return `{ ${this.#readonly}[name: string]: ${value} }`;
     }
-    const shown = all.slice(0, this.#limits.properties);
-    const fields = shown.map(([name, field]) => {
+    const listed = all.slice(0, this.#limits.properties);
+    const fields = listed.map(([name, field]) => {
       const type = `${this.#readonly}${propertyKey(name)}${isRequired(name) ? "" : "?"}: ${this.#type(field, inner)}`;
       this.#spent += name.length;
       return { comment: this.#comment(field), type };
@@ -167,7 +171,7 @@ export class TypeWriter {
     // Other properties may be of another type than those that are named.
     const isOpen = isObject(additionalProperties) || isObject(patternProperties);
     if (isOpen) fields.push({ comment: "", type: `${this.#readonly}[name: string]: unknown` });
-    const left = named.length - shown.length;
+    const left = named.length - listed.length;
     const line = `{ ${fields.map(({ type }) => type).join("; ")} }`;
     const isPlain = left === 0 && fields.every(({ comment, type }) => comment === "" && !type.includes("\n"));
     if (isPlain && line.length <= MAX_LINE) return line;
@@ -235,10 +239,10 @@ export class TypeWriter {
   #freeName(pointer: string): string {
     const words = (pointer.split("/").at(-1) ?? "").split(/[^A-Za-z0-9]+/);
     const camel = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
-    const own = /^[A-Za-z]/.test(camel) ? camel.slice(0, 40) : `Type${camel}`.slice(0, 40);
+    const baseName = /^[A-Za-z]/.test(camel) ? camel.slice(0, 40) : `Type${camel}`.slice(0, 40);
     const taken = new Set([...TAKEN, ...[...this.#aliases.values()].map(({ name }) => name)]);
-    let name = own;
-    for (let count = 2; taken.has(name); count += 1) name = `${own}${count}`;
+    let name = baseName;
+    for (let count = 2; taken.has(name); count += 1) name = `${baseName}${count}`;
     return name;
   }
 }
@@ -290,8 +294,8 @@ export function describeCall({ path, tool }: DeclaredTool, syntax: CallSyntax): 
   const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name);
   const fields = isObject(properties) ? Object.entries(properties).slice(0, limits.properties) : [];
   const lines = fields.map(([name, field]) => {
-    const about = isObject(field) && typeof field["description"] === "string" ? field["description"] : "";
-    const what = about === "" ? "" : ` - ${commentText(about, limits.comment)}`;
+    const description = isObject(field) && typeof field["description"] === "string" ? field["description"] : "";
+    const what = description === "" ? "" : ` - ${commentText(description, limits.comment)}`;
     const root = isObject(field) && isObject(inputSchema) ? withDefinitions(field, inputSchema) : field;
     return `  ${propertyKey(name)}${isRequired(name) ? "" : " (optional)"}: ${writer.write(root, 1)}${what}`;
   });
@@ -330,7 +334,7 @@ function methodOf(name: string, tool: ListedTool, indent: number, max: number, w
 function union(members: readonly string[]): string {
   const different = [...new Set(members)];
   if (different.includes(UNKNOWN)) return UNKNOWN;
-  return different.map((one) => grouped(one, [" & "])).join(" | ") || "never";
+  return different.map((alternative) => grouped(alternative, [" & "])).join(" | ") || "never";
 }
 
 /** In brackets if one of the operators is in the text, which may be one of a type within it. */

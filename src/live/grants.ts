@@ -91,7 +91,7 @@ export function grantProblem(
 /** Why a file that we start or show could be replaced by code in a sandbox; undefined if it could not. */
 function fileProblem(path: string, writable: readonly string[]): SandboxProblem | undefined {
   const { trail } = follow(resolve(path));
-  const folder = writable.find((one) => trail.some((hop) => isWithin(hop, one)));
+  const folder = writable.find((folder) => trail.some((hop) => isWithin(hop, folder)));
   if (folder === undefined) return undefined;
   const where = `lies in ${folder}, a folder of "sandbox.write", where code can replace it`;
   return { message: `The session needs the file ${path}, which ${where}`, hint: "move one of them" };
@@ -214,16 +214,16 @@ export class Grants {
   async mounts(files: readonly string[]): Promise<Mount[]> {
     // What did not exist when the server was created may exist now.
     this.#all = this.#all.map((grant) => (grant.real === undefined ? { ...grant, ...follow(grant.path) } : grant));
-    const own = writableOf(this.#all);
-    const folders = [...writable, ...own];
+    const ownFolders = writableOf(this.#all);
+    const folders = [...writable, ...ownFolders];
     const problems = [
-      grantProblem(this.#all, folders, own.length === 0 ? [] : trustedPaths()),
+      grantProblem(this.#all, folders, ownFolders.length === 0 ? [] : trustedPaths()),
       ...(folders.length === 0 ? [] : files.map((file) => fileProblem(file, folders))),
     ];
-    const problem = problems.find((one) => one !== undefined);
+    const problem = problems.find((message) => message !== undefined);
     if (problem !== undefined) throw new Error(`${problem.message}; ${problem.hint}`);
     const mounts = await Promise.all(this.#all.map(mountOf));
-    for (const folder of own) writable.add(folder);
+    for (const folder of ownFolders) writable.add(folder);
     return mounts.toSorted((one, other) => one.real.length - other.real.length);
   }
 }
@@ -237,14 +237,14 @@ async function mountOf({ setting, path, real }: Grant): Promise<Mount> {
     real === undefined ? undefined : await open(real, PATH_ONLY | constants.O_NOFOLLOW).catch(() => undefined);
   if (real === undefined || file === undefined) throw new Error(`${name} does not exist`);
   try {
-    const found = await file.stat({ bigint: true });
+    const stats = await file.stat({ bigint: true });
     // The one name that the kernel has for it, so it tells whether a folder in the path is a link now.
     const place = await readlink(`/proc/self/fd/${file.fd}`);
-    if (place !== real || found.isSymbolicLink())
+    if (place !== real || stats.isSymbolicLink())
       throw new Error(
         `${name} led to ${real} when the server was created, and there is a link now; remove the link, or create the server again`,
       );
-    return { setting, names: [...new Set([path, real])], real, identity: `${found.dev}:${found.ino}` };
+    return { setting, names: [...new Set([path, real])], real, identity: `${stats.dev}:${stats.ino}` };
   } finally {
     await file.close();
   }

@@ -425,13 +425,13 @@ export async function stopRequest(
 
 /** Returns whether there were any. */
 async function killDescendants({ child, ownPids }: Guest): Promise<boolean> {
-  const found = (await child.findPids()).filter((one) => !ownPids.includes(one));
-  for (const one of found) {
+  const others = (await child.findPids()).filter((pid) => !ownPids.includes(pid));
+  for (const other of others) {
     try {
-      process.kill(one, "SIGKILL");
+      process.kill(other, "SIGKILL");
     } catch {
       // It has ended meanwhile.
     }
   }
-  return found.length > 0;
+  return others.length > 0;
 }

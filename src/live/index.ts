@@ -100,20 +100,20 @@ export function codeMode<Gateway extends Handler>(gateway: Gateway, options: Cod
     maxResultBytes,
     ...live
   } = options;
-  const language = LANGUAGES.find((one) => one.name === name) ?? js;
+  const language = LANGUAGES.find((known) => known.name === name) ?? js;
   checkFields(options, { ...LIVE, ...GUEST, ...language.settings, language: LANGUAGE, ...CODE }, place);
   const problem = language.codeProblem?.(live);
   if (problem !== undefined) {
     const name = problem.setting === "program" ? "command" : problem.setting;
     throw place.at(name).error(`cannot be used: ${problem.message}; ${problem.hint}`);
   }
-  const own = defined({ include, confirm, maxCalls, maxParallel, maxResultBytes });
-  return createCodeMode(gateway, () => language.create(live), { ...live, ...own });
+  const codeOptions = defined({ include, confirm, maxCalls, maxParallel, maxResultBytes });
+  return createCodeMode(gateway, () => language.create(live), { ...live, ...codeOptions });
 }
 
 const LANGUAGE = choice(
   "The language of the code.",
-  LANGUAGES.map((one) => one.name),
+  LANGUAGES.map((language) => language.name),
 ).or("js");
 
 /** Throws a TypeError for an invalid option. Whether the program exists is checked when a session starts. */

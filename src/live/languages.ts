@@ -23,29 +23,29 @@ export function orList(words: readonly string[]): string {
 }
 
 /** Finds a language by its name or an alias, ignoring case. */
-export function findLanguage(given: string): LanguageEntry | undefined {
-  const lower = given.toLowerCase();
+export function findLanguage(name: string): LanguageEntry | undefined {
+  const lower = name.toLowerCase();
   return LANGUAGES.find(
     ({ name, alternateName, aliases }) => name === lower || alternateName === lower || aliases.includes(lower),
   );
 }
 
 /** "did you mean js?", or undefined if no language is near. */
-export function suggestLanguage(given: string): string | undefined {
-  const [near] = nearest(given, LANGUAGE_NAMES, given.length < 4 ? 1 : 2);
-  const found = findLanguage(given)?.name ?? near;
-  return found && `did you mean ${found}?`;
+export function suggestLanguage(name: string): string | undefined {
+  const [near] = nearest(name, LANGUAGE_NAMES, name.length < 4 ? 1 : 2);
+  const suggestion = findLanguage(name)?.name ?? near;
+  return suggestion && `did you mean ${suggestion}?`;
 }
 
 /** Every setting that some language has, with the languages that have it. */
 export function languageSettings(): ReadonlyMap<string, { readonly field: Field; readonly titles: string[] }> {
-  const found = new Map<string, { readonly field: Field; readonly titles: string[] }>();
+  const fields = new Map<string, { readonly field: Field; readonly titles: string[] }>();
   for (const { title, settings } of LANGUAGES) {
     for (const [name, field] of Object.entries(settings)) {
-      const known = found.get(name);
-      if (known === undefined) found.set(name, { field, titles: [title] });
+      const known = fields.get(name);
+      if (known === undefined) fields.set(name, { field, titles: [title] });
       else known.titles.push(title);
     }
   }
-  return found;
+  return fields;
 }

@@ -108,7 +108,12 @@ export class OfferedTools {
       const leftMs = until - performance.now();
       if (leftMs <= 0) return late;
       try {
-        await withTimeout(leftMs, signal, (own) => missing.started({ ...this.#context, signal: own }), late);
+        await withTimeout(
+          leftMs,
+          signal,
+          (limitedSignal) => missing.started({ ...this.#context, signal: limitedSignal }),
+          late,
+        );
         this.#offered = await this.#read();
       } catch (error) {
         return withoutDiagnostics(error);
@@ -128,13 +133,16 @@ export class OfferedTools {
   #noSuchTool(name: string): string {
     const paths = this.#offered.entries.map(({ path }) => path);
     const servers = paths.flatMap((path) => (path.includes(".") ? [path.slice(0, path.indexOf("."))] : []));
-    let found = nearest(name, new Set([...this.#byName.keys(), ...servers]));
-    if (found.length === 0) {
+    let similar = nearest(name, new Set([...this.#byName.keys(), ...servers]));
+    if (similar.length === 0) {
       const last = nearest(lastPart(name), new Set(paths.map(lastPart)), 1);
-      found = last.flatMap((part) => paths.filter((path) => lastPart(path) === part));
+      similar = last.flatMap((part) => paths.filter((path) => lastPart(path) === part));
     }
     const { prefix = "", search } = this.#advice;
-    const near = [...new Set(found.map((one) => `${prefix}${this.find(one)?.path ?? one}`))].slice(0, MAX_SUGGESTED);
+    const near = [...new Set(similar.map((path) => `${prefix}${this.find(path)?.path ?? path}`))].slice(
+      0,
+      MAX_SUGGESTED,
+    );
     const suggestion = near.length === 0 ? "" : `did you mean ${orList(near)}? If not, `;
     const reasons = [...new Set([...this.#offered.missing.values()].map(({ message }) => message))];
     const rest = notListed(reasons).map((line) => `. ${line}`);

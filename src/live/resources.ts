@@ -33,10 +33,10 @@ export function registerResources(server: Server, language: Language, sessions: 
       return [argument, { ...options, ...defined({ complete }) }] as const;
     });
     const options = { ...defined({ title }), description, arguments: Object.fromEntries(declared) };
-    server.prompt(name, options, (given) => {
-      const text = prompt.text(given);
+    server.prompt(name, options, (args) => {
+      const text = prompt.text(args);
       if (prompt.about === undefined) return text;
-      return { description: prompt.about(given), messages: [{ role: "user", content: { type: "text", text } }] };
+      return { description: prompt.about(args), messages: [{ role: "user", content: { type: "text", text } }] };
     });
   }
   registerSessionResources(server, sessions);
@@ -205,7 +205,7 @@ export class SessionListeners {
       const listener = {
         owner: callerKey(context.caller, "owner"),
         uris,
-        notify: (one: Notification) => context.notify(one),
+        notify: (notification: Notification) => context.notify(notification),
       };
       this.#listeners.add(listener);
       try {

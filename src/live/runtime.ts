@@ -177,8 +177,8 @@ const GO_ON: string =
 
 function restartsText(restarts: readonly Restart[]): string {
   const lines = restarts.map(({ name, description, takesValue }, index) => {
-    const shown = name === null ? description : `[${name}] ${description}`;
-    return `${index}: ${shown}${takesValue === true ? " (takes a value)" : ""}`;
+    const text = name === null ? description : `[${name}] ${description}`;
+    return `${index}: ${text}${takesValue === true ? " (takes a value)" : ""}`;
   });
   return `\n[Restarts]\n${lines.join("\n")}\n${GO_ON}`;
 }

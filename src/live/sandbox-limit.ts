@@ -110,9 +110,9 @@ async function createGroup(max: number): Promise<string | undefined> {
  * processes, other than the root, cannot have others with limits in it.
  */
 async function parents(): Promise<string[]> {
-  const own = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
-  const [, first] = /^\d+:(?:[^:\n]*,)?pids(?:,[^:\n]*)?:(.*)$/m.exec(own) ?? [];
-  const [, second] = /^0::(.*)$/m.exec(own) ?? [];
+  const cgroups = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
+  const [, first] = /^\d+:(?:[^:\n]*,)?pids(?:,[^:\n]*)?:(.*)$/m.exec(cgroups) ?? [];
+  const [, second] = /^0::(.*)$/m.exec(cgroups) ?? [];
   if (first !== undefined) return [join(CGROUPS, "pids", first)];
   if (second === undefined) return [];
   if (second !== "/") return [join(CGROUPS, second), join(CGROUPS, dirname(second))];

@@ -85,14 +85,14 @@ let working: Tools | undefined;
  * sandbox to find out, once: containers and some systems forbid what bubblewrap needs. `off` says how to do without.
  */
 export async function sandboxProblem(off?: string): Promise<SandboxProblem | undefined> {
-  const found = await findTools(off);
-  return "bwrap" in found ? undefined : found;
+  const tools = await findTools(off);
+  return "bwrap" in tools ? undefined : tools;
 }
 
 async function requireTools(): Promise<Tools> {
-  const found = await findTools();
-  if ("bwrap" in found) return found;
-  throw new ConnectionError("spawn", found.message, { mayHaveRun: false, hint: { text: found.hint } });
+  const tools = await findTools();
+  if ("bwrap" in tools) return tools;
+  throw new ConnectionError("spawn", tools.message, { mayHaveRun: false, hint: { text: tools.hint } });
 }
 
 /** The programs, or why there can be no sandbox. Only success is remembered: bubblewrap may be installed later. */
@@ -162,9 +162,9 @@ function endArguments(folder: string): string[] {
 }
 
 function systemFolder(path: string): string[] {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return [];
-  return found.isSymbolicLink()
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return [];
+  return stats.isSymbolicLink()
     ? ["--symlink", readlinkSync(path).replace(/^\//, ""), path]
     : ["--ro-bind", path, path];
 }
@@ -199,22 +199,22 @@ async function enter(
   const mounts = await grants.mounts(files).catch((error: unknown) => {
     throw new ConnectionError("spawn", errorMessage(error), { mayHaveRun: false });
   });
-  const shown = mounts.flatMap(({ names, ...mount }) => names.map((path) => ({ path, ...mount })));
-  const own = await existing(files);
+  const mounted = mounts.flatMap(({ names, ...mount }) => names.map((path) => ({ path, ...mount })));
+  const ownFiles = await existing(files);
   const folder = resolve(cwd);
-  const isVisible = shown.some(({ path }) => isWithin(folder, path));
+  const isVisible = mounted.some(({ path }) => isWithin(folder, path));
   const { processes, diskMb } = { ...defaultsOf(SANDBOX), ...defined(options) };
   const limit = await createSandboxLimit({ processes, memoryMb, filesMb: diskMb + SHARED_MEMORY_MB });
   const named = typeof inheritEnv === "object" ? inheritEnv : [];
   const wrapped = [
     bwrap,
     ...rootArguments(options),
-    ...shown.flatMap(({ setting, real, path }) => [setting === "write" ? "--bind" : "--ro-bind", real, path]),
-    ...own.flatMap((path) => ["--ro-bind", path, path]),
+    ...mounted.flatMap(({ setting, real, path }) => [setting === "write" ? "--bind" : "--ro-bind", real, path]),
+    ...ownFiles.flatMap((path) => ["--ro-bind", path, path]),
     ...endArguments(isVisible ? folder : HOME),
-    ...(shown.length === 0 ? [] : ["/bin/sh", "-c", VERIFY, "sh"]),
-    ...shown.flatMap(({ path, identity }) => [path, identity]),
-    ...(shown.length === 0 ? [] : ["--"]),
+    ...(mounted.length === 0 ? [] : ["/bin/sh", "-c", VERIFY, "sh"]),
+    ...mounted.flatMap(({ path, identity }) => [path, identity]),
+    ...(mounted.length === 0 ? [] : ["--"]),
     ...[prlimit, "--core=0", ...limit.flags, "--", program, ...args],
   ];
   const [first = bwrap, ...others] = limit.wrap(wrapped);
@@ -238,24 +238,25 @@ async function enter(
 /** The file of a program, and the folders in which a program keeps its own files, unless the system has them anyway. */
 async function programFiles(program: string): Promise<string[]> {
   const real = await realpath(program);
-  const found = new Set([program, real].filter((path) => !SYSTEM.some((folder) => isWithin(path, folder))));
-  for (const path of [...found]) {
+  const paths = new Set([program, real].filter((path) => !SYSTEM.some((folder) => isWithin(path, folder))));
+  for (const path of [...paths]) {
     const folder = dirname(path);
     if (basename(folder) !== "bin") continue;
-    for (const name of ["lib", "libexec", "share"]) found.add(join(folder, "..", name));
+    for (const name of ["lib", "libexec", "share"]) paths.add(join(folder, "..", name));
   }
-  return [...found];
+  return [...paths];
 }
 
 /** The paths that exist and that are not in a folder that is shown anyway, with their real paths. */
 async function existing(paths: readonly string[]): Promise<string[]> {
-  const found = new Set<string>();
+  const outside = new Set<string>();
   for (const path of paths) {
     const real = await realpath(path).catch(() => undefined);
     if (real === undefined) continue;
-    for (const one of [resolve(path), real]) if (!SYSTEM.some((folder) => isWithin(one, folder))) found.add(one);
+    for (const known of [resolve(path), real])
+      if (!SYSTEM.some((folder) => isWithin(known, folder))) outside.add(known);
   }
-  return [...found];
+  return [...outside];
 }
 
 /**
@@ -270,8 +271,8 @@ export async function takeFile(pids: readonly number[], path: string, target: st
     const file = await open(source, flags).catch(() => undefined);
     if (file === undefined) continue;
     try {
-      const found = await file.stat();
-      if (!found.isFile()) throw new Error("the session did not save a file");
+      const stats = await file.stat();
+      if (!stats.isFile()) throw new Error("the session did not save a file");
       // One byte more than allowed, so that the caller sees that it is too large.
       const reading = file.createReadStream({ autoClose: false, end: maxBytes });
       await pipeline(reading, createWriteStream(target, { flags: "wx", mode: 0o600 }));

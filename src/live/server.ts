@@ -186,9 +186,9 @@ const UNCHECKED = {
 function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
   const { server, sessions, listeners, hasJournal, hooks } = host;
   const { evaluates } = tool;
-  const evaluate = async (given: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
+  const evaluate = async (callArguments: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
     const startedAt = performance.now();
-    const args = evaluates === undefined ? given : withCode(evaluates, given);
+    const args = evaluates === undefined ? callArguments : withCode(evaluates, callArguments);
     const session = getSession(sessions, args, context);
     const reports = progressOf(context);
     const peer = hooks === undefined ? undefined : await hooks.begin(context, reports.report, session.log);
@@ -231,13 +231,13 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
 function forCodeMode({ handles: _handles, ...evaluation }: EvaluationRecord, peer: EvaluationRun): EvaluationRecord {
   const { values, stdout, truncated } = evaluation;
   const total = truncated.stdout;
-  const shown = peer.takeMedia(stdout, total !== false);
+  const shortOutput = peer.takeMedia(stdout, total !== false);
   return {
     ...evaluation,
     values: values.map((value) => peer.takeMedia(value, false)),
-    stdout: shown,
+    stdout: shortOutput,
     // What the notes say is not left out.
-    truncated: { ...truncated, stdout: total === false ? false : total - stdout.length + shown.length },
+    truncated: { ...truncated, stdout: total === false ? false : total - stdout.length + shortOutput.length },
   };
 }
 
@@ -274,9 +274,9 @@ function registerTool({ server, sessions }: Host, tool: GuestTool): void {
 const STARTING: GuestText = { text: "The session's process is starting." };
 
 function toolOptions(tool: GuestTool, isMain = false): ToolOptions {
-  const { title, description, runsCode, readOnly, arguments: own } = tool;
+  const { title, description, runsCode, readOnly, arguments: toolArguments } = tool;
   const timeout = runsCode === true ? (readOnly === true ? UNLISTED_TIMEOUT : TIMEOUT_ARGUMENT) : undefined;
-  const input = toolInput({ ...own, ...(isMain ? EXPLAINED : { ...timeout, ...SESSION_ARGUMENT }) });
+  const input = toolInput({ ...toolArguments, ...(isMain ? EXPLAINED : { ...timeout, ...SESSION_ARGUMENT }) });
   return { ...(isMain && { title }), description, ...input, ...(runsCode === true ? { task: "optional" } : undefined) };
 }
 
@@ -361,8 +361,8 @@ function toolAnswer(result: RunResult, session: Session): ToolAnswer {
   }
   const answer: Partial<GuestText> = fits(reply, TESTS) ? testsAnswer(reply as unknown as GuestTests) : reply;
   // The user's code can write to the channel too.
-  const given: unknown = answer.text;
-  const text = session.log.shortenText(typeof given === "string" ? given : "", session.limits.outputChars);
+  const guestText: unknown = answer.text;
+  const text = session.log.shortenText(typeof guestText === "string" ? guestText : "", session.limits.outputChars);
   if (typeof reply["code"] === "string") session.log.record(reply["code"]);
   return textAnswer({ ...answer, text: withNotices(result, text) });
 }

@@ -108,13 +108,13 @@ export class SessionLog {
       if (cut.whole !== undefined) truncated[stream] = cut.whole;
       return cut.text;
     };
-    const shown = values.map((value) => {
+    const shortened = values.map((value) => {
       const cut = this.#cut(value, valueChars, code);
       if (cut.whole !== undefined) (truncated.values ??= []).push(cut.whole);
       return cut.text;
     });
     return {
-      evaluation: { ...evaluation, stdout: output("stdout"), stderr: output("stderr"), values: shown },
+      evaluation: { ...evaluation, stdout: output("stdout"), stderr: output("stderr"), values: shortened },
       truncated,
     };
   }
@@ -131,11 +131,11 @@ export class SessionLog {
       const kept = this.#texts.size === 0 ? "none is kept" : `kept are ${[...this.#texts.keys()].join(", ")}`;
       return { text: `Session ${this.#session} has no long output ${number}; ${kept}`, isError: true };
     }
-    const shown = firstChars(text.slice(start), count);
-    const end = start + shown.length;
+    const part = firstChars(text.slice(start), count);
+    const end = start + part.length;
     const rest = end < text.length ? `; the next ones: start ${end}` : "";
     const where = `[Characters ${start} to ${end} of ${text.length}${rest}]`;
-    return { text: `${shown}${shown === "" || shown.endsWith("\n") ? "" : "\n"}${where}` };
+    return { text: `${part}${part === "" || part.endsWith("\n") ? "" : "\n"}${where}` };
   }
 
   /** `total` is the number of characters that were printed; not all of them may have been kept. */

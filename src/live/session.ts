@@ -106,8 +106,8 @@ export class Session {
   async findPids(): Promise<readonly number[]> {
     const { pid } = this;
     if (pid === undefined) return [];
-    const found = (await this.#guest?.child.findPids()) ?? [];
-    return [pid, ...found.filter((one) => one !== pid)];
+    const pids = (await this.#guest?.child.findPids()) ?? [];
+    return [pid, ...pids.filter((other) => other !== pid)];
   }
 
   get version(): string {
@@ -233,7 +233,7 @@ export class Session {
     this.#queue.releaseAll();
     const starting: readonly (Promise<unknown> | undefined)[] = [this.#starting, this.#restoring?.started];
     await this.end(undefined);
-    for (const one of starting) await one?.catch(() => undefined);
+    for (const start of starting) await start?.catch(() => undefined);
   }
 
   /**

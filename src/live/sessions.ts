@@ -132,8 +132,8 @@ export class Sessions {
     const active = [...this.#sessions.values()].filter(({ state }) => state !== "stopped").length;
     // The session that wants to start is counted too, since it is busy.
     if (active <= maxSessions) return;
-    const own = this.list(owner).filter((session) => session.name !== name && session.state !== "stopped");
-    const names = own.map((session) => session.name).join(", ");
+    const running = this.list(owner).filter((session) => session.name !== name && session.state !== "stopped");
+    const names = running.map((session) => session.name).join(", ");
     const reuse = isOnlyTool ? "use one of yours" : "close one of yours with close-session";
     const advice = names === "" ? "try again later" : `${reuse}: ${names}`;
     throw new Error(`The limit of ${maxSessions} running sessions is reached; ${advice}`);
@@ -185,8 +185,8 @@ export class Sessions {
     const { pid } = session;
     if (pid === undefined) return;
     const pids = isFull ? await session.findPids() : findDescendants(pid);
-    const [own, ...children] = await Promise.all(pids.map(readMemory));
-    const mb = (own?.all ?? 0) + children.reduce((sum, { anonymous }) => sum + anonymous, 0);
+    const [main, ...children] = await Promise.all(pids.map(readMemory));
+    const mb = (main?.all ?? 0) + children.reduce((sum, { anonymous }) => sum + anonymous, 0);
     const max = memoryLimitMb(session);
     const what = children.length === 0 ? "its process used" : "its process and the programs that it started used";
     // A new process may have replaced this one in the meantime.

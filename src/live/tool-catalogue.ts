@@ -84,17 +84,17 @@ export function directoryOf(entries: readonly CatalogueEntry[], missing: readonl
   const late = missing.map((server) => `${identifier(server).slice(0, 60)} (not listed yet)`);
   const all = [...known, ...late];
   let length = 0;
-  const shown = all.filter((one) => (length += one.length + 2) <= MAX_DIRECTORY);
-  const rest = shown.length < all.length ? ` and ${all.length - shown.length} more` : "";
-  return all.length === 0 ? "" : ` Servers: ${shown.join(", ")}${rest}.`;
+  const listed = all.filter((path) => (length += path.length + 2) <= MAX_DIRECTORY);
+  const rest = listed.length < all.length ? ` and ${all.length - listed.length} more` : "";
+  return all.length === 0 ? "" : ` Servers: ${listed.join(", ")}${rest}.`;
 }
 
 function pathOf({ name, _meta: meta }: ListedTool, only: string | undefined): readonly string[] {
   const { [UPSTREAM]: upstream = only, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
-  const own: unknown = Array.isArray(names) ? names[0] : undefined;
+  const ownName: unknown = Array.isArray(names) ? names[0] : undefined;
   // A name that ends otherwise was chosen by a person, with the middleware `rename`.
-  const isShown = typeof own !== "string" || !(name.endsWith(own) || CHANGED.test(name));
-  const last = identifier(isShown ? name : own);
+  const isShown = typeof ownName !== "string" || !(name.endsWith(ownName) || CHANGED.test(name));
+  const last = identifier(isShown ? name : ownName);
   return typeof upstream === "string" ? [identifier(upstream), last] : [last];
 }
 

@@ -226,7 +226,7 @@ export function fits(
     }
     return true;
   }
-  if (Array.isArray(type)) return type.some((one: string) => fits(value, { type: one }));
+  if (Array.isArray(type)) return type.some((typeName: string) => fits(value, { type: typeName }));
   if (typeof value === "number")
     return type === "integer" ? Number.isSafeInteger(value) : type === "number" && Number.isFinite(value);
   return type === (value === null ? "null" : typeof value);

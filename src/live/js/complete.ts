@@ -32,8 +32,8 @@ export function complete(globals: Globals, code: string, position: number): Comp
   if (/^\d/.test(typed) || (path === undefined && /\.\s*$/.test(before.slice(0, start)))) return { start, values: [] };
   if (path === undefined) {
     // Read once, since a session with thousands of globals takes milliseconds to list them.
-    const own = getOwnPropertyNames(GLOBAL);
-    return { start, values: best(typed, globals.names(own), namesOf(GLOBAL, own)) };
+    const globalNames = getOwnPropertyNames(GLOBAL);
+    return { start, values: best(typed, globals.names(globalNames), namesOf(GLOBAL, globalNames)) };
   }
   const value = lookUpPath(path.replaceAll("?.", "."));
   if (value === undefined || value === null) return { start, values: [] };
@@ -44,15 +44,17 @@ export function complete(globals: Globals, code: string, position: number): Comp
 function best(typed: string, ...lists: readonly (readonly string[])[]): string[] {
   const lower = typed.toLowerCase();
   const match = (isMatch: (name: string) => boolean): string[] => [
-    ...new NativeSet(lists.flatMap((names) => names.filter((one) => isMatch(one) && IDENTIFIER.test(one)).toSorted())),
+    ...new NativeSet(
+      lists.flatMap((names) => names.filter((name) => isMatch(name) && IDENTIFIER.test(name)).toSorted()),
+    ),
   ];
   const exact = match((name) => name.startsWith(typed));
   return (exact.length > 0 ? exact : match((name) => name.toLowerCase().startsWith(lower))).slice(0, MAX_VALUES);
 }
 
 /** The names of own and inherited properties; those of Object.prototype only for an object that has no others. */
-function namesOf(value: unknown, own: readonly string[] = getOwnPropertyNames(value)): string[] {
-  const names = [...own];
+function namesOf(value: unknown, ownNames: readonly string[] = getOwnPropertyNames(value)): string[] {
+  const names = [...ownNames];
   for (let at = getPrototypeOf(value) as unknown; at !== null && at !== undefined; at = getPrototypeOf(at) as unknown) {
     if (at !== objectPrototype || names.length === 0) names.push(...getOwnPropertyNames(at));
   }
@@ -72,8 +74,8 @@ export function completeVariable(
 export function readVariable(path: string): GuestText {
   const value = lookUpPath(path);
   if (typeof value === "function") {
-    const found = getSource(path);
-    if (typeof found !== "string") return { text: `// ${found.type} ${path}, ${found.place}\n${found.source}` };
+    const source = getSource(path);
+    if (typeof source !== "string") return { text: `// ${source.type} ${path}, ${source.place}\n${source.source}` };
   }
   if (value === undefined) return { text: `There is no ${path} in this session`, isError: true };
   try {

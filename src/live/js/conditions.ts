@@ -49,8 +49,10 @@ export class ConditionBuilder {
   }
 
   frames(texts: readonly string[]): Frame[] {
-    const own = this.#ownFrames(texts);
-    return own.slice(0, MAX_FRAMES).map((text, number) => ({ number, text: cutFrame(this.restoreColumns(text)) }));
+    const ownFrames = this.#ownFrames(texts);
+    return ownFrames
+      .slice(0, MAX_FRAMES)
+      .map((text, number) => ({ number, text: cutFrame(this.restoreColumns(text)) }));
   }
 
   /** The frames of the stack, with the variables that were captured. A value that is not an error has no stack. */
@@ -58,11 +60,11 @@ export class ConditionBuilder {
     const texts = lines.length > 0 ? this.#ownFrames(lines) : captured.map(frameText);
     let next = 0;
     return texts.slice(0, MAX_FRAMES).map((text, number) => {
-      const found = captured.findIndex((one, at) => at >= next && isSameFrame(text, one));
-      const shown = { number, text: cutFrame(this.restoreColumns(text)) };
-      if (found < 0) return shown;
-      next = found + 1;
-      return { ...shown, captured: found, locals: captured[found]?.locals ?? [] };
+      const position = captured.findIndex((frame, at) => at >= next && isSameFrame(text, frame));
+      const plainFrame = { number, text: cutFrame(this.restoreColumns(text)) };
+      if (position < 0) return plainFrame;
+      next = position + 1;
+      return { ...plainFrame, captured: position, locals: captured[position]?.locals ?? [] };
     });
   }
 
@@ -108,9 +110,9 @@ export class ConditionBuilder {
 
 /** Where a syntax error is that Node has found in a file, and the line with a mark. */
 function syntaxPosition(stack: string): { readonly at: string; readonly excerpt: string } | undefined {
-  const found = SYNTAX_POSITION.exec(stack)?.groups;
-  if (found === undefined) return undefined;
-  const { place = "", file = "", line = "", indent = "", mark } = found;
+  const groups = SYNTAX_POSITION.exec(stack)?.groups;
+  if (groups === undefined) return undefined;
+  const { place = "", file = "", line = "", indent = "", mark } = groups;
   const column = indent.length + 1;
   // For TypeScript, the column would refer to the source without types.
   const hasColumn = mark !== "" && !/\.m?ts(?:[?#].*)?$/.test(file);
@@ -185,11 +187,11 @@ function frameText({ name, url, line, column }: ThrownFrame): string {
 
 /** Whether the line of a stack, such as `Shop.sell (<eval 3>:2:5)`, is the frame that was captured. */
 function isSameFrame(text: string, { name, url, line }: ThrownFrame): boolean {
-  const [, called = "", , at] =
+  const [, calledName = "", , at] =
     /^(?:async )?(?:new )?(?:(.*?)(?: \[as [^\]]*\])? )?(\()?.*?:(\d+)(?::\d+)?\)?$/.exec(text) ?? [];
   if (!text.includes(url)) return false;
-  const own = called.slice(called.lastIndexOf(".") + 1).replace("<anonymous>", "");
-  return own === name.slice(name.lastIndexOf(".") + 1) || Number(at) === line;
+  const lastName = calledName.slice(calledName.lastIndexOf(".") + 1).replace("<anonymous>", "");
+  return lastName === name.slice(name.lastIndexOf(".") + 1) || Number(at) === line;
 }
 
 function isNodeFrame(text: string): boolean {

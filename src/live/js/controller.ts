@@ -181,7 +181,7 @@ function pace({ op, captureTime, holdErrors }: GuestRequest, now: number): void 
 function evaluateInFrame(request: GuestRequest): void {
   const { id, frame: number } = request;
   const frames: readonly FrameWithLocals[] = lastError?.frames ?? [];
-  const frame = frames.find((one) => one.number === number);
+  const frame = frames.find((candidate) => candidate.number === number);
   const { captured } = frame ?? {};
   if (captured !== undefined) return startJob({ ...request, frame: captured });
   // Someone looks at errors, so the next one is captured, however soon it comes.
@@ -333,18 +333,19 @@ async function stopJob(job: RunningJob): Promise<void> {
 
 function waitText(resources: readonly string[]): string {
   if (openCalls > 0) return openCalls === 1 ? "for a call of a tool" : `for ${openCalls} calls of tools`;
-  const others = new Set(resources.filter((one) => !/^(?:MessagePort|PipeWrap)$/.test(one)));
+  const others = new Set(resources.filter((resource) => !/^(?:MessagePort|PipeWrap)$/.test(resource)));
   return others.size === 0 ? "for a promise that nothing resolves" : `(active: ${[...others].join(", ")})`;
 }
 
 async function getStack(id: number): Promise<void> {
   const { idle, frames } = await mainThread.inspect();
-  const own = conditions.frames(frames ?? []);
-  let text = own.map((one) => `${one.number}: ${one.text}`).join("\n") || "Only Node's own code is running.";
+  const ownFrames = conditions.frames(frames ?? []);
+  let text =
+    ownFrames.map((frame) => `${frame.number}: ${frame.text}`).join("\n") || "Only Node's own code is running.";
   if (frames === undefined) text = "Native code is running, which has no stack to show.";
   if (idle !== undefined) text = `The evaluation is waiting ${waitText(idle.resources)}.`;
   if (idle !== undefined && running === undefined) text = "Nothing is running.";
-  write({ id, result: { text, data: { frames: own } } satisfies GuestText });
+  write({ id, result: { text, data: { frames: ownFrames } } satisfies GuestText });
 }
 
 function onDone(message: Done): void {

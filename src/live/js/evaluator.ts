@@ -99,7 +99,7 @@ export function evaluate(
     try {
       // An error in a frame of another error does not replace that.
       const frames = frame === undefined ? captures.take(error) : [];
-      const thrown = { ...describeThrown(error), frames: frames.map((one) => toThrownFrame(one, handles)) };
+      const thrown = { ...describeThrown(error), frames: frames.map((frame) => toThrownFrame(frame, handles)) };
       finish({ thrown, undeclared: undeclare() });
     } catch (problem) {
       finish({ thrown: brokenGuest(problem) });
@@ -167,10 +167,10 @@ function compileInFrame({ code, name, lineOffset }: Cell, { self, variables }: C
   return apply(inFrame, self, [variables]);
 }
 
-function toThrownFrame({ own, variables, self, ...place }: CapturedFrame, handles: Handles): ThrownFrame {
-  const shown: [name: string, value: unknown][] = own.map((name) => [name, variables[name]]);
-  if (typeof self === "object" && self !== null && self !== GLOBAL) shown.unshift(["this", self]);
-  const locals = shown.map(([name, value]) => {
+function toThrownFrame({ ownNames, variables, self, ...place }: CapturedFrame, handles: Handles): ThrownFrame {
+  const frameVariables: [name: string, value: unknown][] = ownNames.map((name) => [name, variables[name]]);
+  if (typeof self === "object" && self !== null && self !== GLOBAL) frameVariables.unshift(["this", self]);
+  const locals = frameVariables.map(([name, value]) => {
     const { text, handle } = handles.line(value);
     return { name, value: text, ...(handle === undefined ? undefined : { handle }) };
   });

@@ -124,9 +124,9 @@ export class Globals {
     return this.#declared.get(name) ?? "";
   }
 
-  /** The names that the user has created, the oldest first. `own` is what the global object has. */
-  names(own: readonly string[] = getOwnPropertyNames(GLOBAL)): string[] {
-    return own.filter((name) => !this.#initial.has(name) || this.#declared.has(name));
+  /** The names that the user has created, the oldest first. `globalNames` is what the global object has. */
+  names(globalNames: readonly string[] = getOwnPropertyNames(GLOBAL)): string[] {
+    return globalNames.filter((name) => !this.#initial.has(name) || this.#declared.has(name));
   }
 }
 
@@ -152,8 +152,8 @@ function importMeta(): object {
     filename,
     url: pathToFileURL(filename).href,
     resolve(name: string): string {
-      const found = resolve(name);
-      return isAbsolute(found) ? pathToFileURL(found).href : found;
+      const resolved = resolve(name);
+      return isAbsolute(resolved) ? pathToFileURL(resolved).href : resolved;
     },
   };
 }
@@ -214,8 +214,8 @@ function describeVariable(globals: Globals, name: string): Variable {
   if (known === undefined || known.get !== undefined) return { name, type: "accessor", preview: "[Getter]", place };
   const value: unknown = known.value;
   try {
-    const shown = typeof value === "function" ? firstLine(sourceOf(value)) : preview(value);
-    return { name, type: typeOf(value), preview: shown, place };
+    const shortened = typeof value === "function" ? firstLine(sourceOf(value)) : preview(value);
+    return { name, type: typeOf(value), preview: shortened, place };
   } catch {
     return { name, type: typeof value, preview: "[cannot be printed]", place };
   }

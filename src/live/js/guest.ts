@@ -10,8 +10,8 @@ import type { ControllerData, Evaluator, EvaluatorModule } from "./messages.ts";
 
 const { port1, port2 } = new MessageChannel();
 // The rest of the arguments belongs to the user's program.
-const [given = "-"] = process.argv.splice(2, 1);
-const evaluatorFile = given === "-" ? undefined : given;
+const [evaluatorPath = "-"] = process.argv.splice(2, 1);
+const evaluatorFile = evaluatorPath === "-" ? undefined : evaluatorPath;
 const answers = new MessageChannel();
 const signal = new SharedArrayBuffer(4);
 const controller = new Worker(new URL("./controller.js", import.meta.url), {

@@ -115,8 +115,8 @@ function sizeOf(root: unknown): number {
     parts += keys.length;
     if (parts > 2 * MAX_PARTS) return Infinity;
     bytes += OBJECT_BYTES;
-    if (isMap) apply(forEachEntry, value, [(one: unknown, key: unknown) => (add(one), add(key))]);
-    if (isSet) apply(forEachValue, value, [(one: unknown) => add(one)]);
+    if (isMap) apply(forEachEntry, value, [(item: unknown, key: unknown) => (add(item), add(key))]);
+    if (isSet) apply(forEachValue, value, [(item: unknown) => add(item)]);
     for (const key of keys) {
       const known = getOwnPropertyDescriptor(value, key);
       // What a getter holds is not known either.

@@ -70,16 +70,16 @@ export class Handles {
       text = "[cannot be printed]";
     }
     const short = text.replaceAll(/\n\s*/g, " ");
-    const shown = short.length > MAX_LINE ? `${short.slice(0, MAX_LINE - 3)}...` : short;
-    return shown.length === short.length && isWhole(value, shown)
-      ? { text: shown }
-      : { text: shown, ...this.#handleOf(value) };
+    const line = short.length > MAX_LINE ? `${short.slice(0, MAX_LINE - 3)}...` : short;
+    return line.length === short.length && isWhole(value, line)
+      ? { text: line }
+      : { text: line, ...this.#handleOf(value) };
   }
 
   inspect({ handle, start = 0, count = PAGE }: { handle?: unknown; start?: unknown; count?: unknown }): GuestText {
-    const found = this.#table.get(toNumber(handle));
-    if ("problem" in found) return { text: found.problem, isError: true };
-    const { value } = found;
+    const entry = this.#table.get(toNumber(handle));
+    if ("problem" in entry) return { text: entry.problem, isError: true };
+    const { value } = entry;
     const parts = partsOf(value);
     const from = max(0, toNumber(start));
     const page = parts.slice(from, from + max(1, min(toNumber(count), 1_000)));
@@ -134,15 +134,15 @@ function partsOf(value: unknown): Part[] {
 
 function entries(value: object): Part[] {
   if (types.isMap(value)) {
-    return [...(apply(mapEntries, value, []) as Iterable<[unknown, unknown]>)].map(([key, one]) => ({
+    return [...(apply(mapEntries, value, []) as Iterable<[unknown, unknown]>)].map(([key, item]) => ({
       name: `[${short(key)}]`,
-      value: one,
+      value: item,
     }));
   }
   if (types.isSet(value))
-    return [...(apply(setValues, value, []) as Iterable<unknown>)].map((one: unknown, at) => ({
+    return [...(apply(setValues, value, []) as Iterable<unknown>)].map((item: unknown, at) => ({
       name: `[${at}]`,
-      value: one,
+      value: item,
     }));
   return [];
 }

@@ -57,8 +57,8 @@ function connected(): Session {
   });
   const key = symbolFor(KEY);
   defineProperty(GLOBAL, key, { value: exchange, configurable: true });
-  const found = post("Runtime.evaluate", { expression: `globalThis[Symbol.for("${KEY}")]` });
-  exchangeId = (found as Partial<Runtime.EvaluateReturnType> | undefined)?.result?.objectId ?? "";
+  const evaluated = post("Runtime.evaluate", { expression: `globalThis[Symbol.for("${KEY}")]` });
+  exchangeId = (evaluated as Partial<Runtime.EvaluateReturnType> | undefined)?.result?.objectId ?? "";
   deleteProperty(GLOBAL, key);
   return session;
 }
@@ -125,9 +125,9 @@ export function valueOf({ objectId, value, unserializableValue, type }: RemoteOb
     arguments: [{ objectId: exchangeId }],
     silent: true,
   });
-  const found = passed;
+  const result = passed;
   passed = undefined;
-  return found;
+  return result;
 }
 
 /** What only the engine knows about a value, such as `[[Target]]` of a proxy, with the names as the inspector writes them. */
@@ -135,13 +135,15 @@ export function internalsOf(value: object): ReadonlyMap<string, RemoteObject> {
   connected();
   passed = value;
   const functionDeclaration = "function () { return this() }";
-  const given = { objectId: exchangeId, functionDeclaration, objectGroup: "internals" };
-  const { result } = (post("Runtime.callFunctionOn", given) ?? {}) as Partial<Runtime.CallFunctionOnReturnType>;
+  const callOptions = { objectId: exchangeId, functionDeclaration, objectGroup: "internals" };
+  const { result } = (post("Runtime.callFunctionOn", callOptions) ?? {}) as Partial<Runtime.CallFunctionOnReturnType>;
   passed = undefined;
-  const found = post("Runtime.getProperties", { objectId: result?.objectId ?? "", ownProperties: true });
-  const { internalProperties = [] } = (found ?? {}) as Partial<Runtime.GetPropertiesReturnType>;
+  const properties = post("Runtime.getProperties", { objectId: result?.objectId ?? "", ownProperties: true });
+  const { internalProperties = [] } = (properties ?? {}) as Partial<Runtime.GetPropertiesReturnType>;
   return new NativeMap(
-    internalProperties.flatMap(({ name, value: one }) => (one === undefined ? [] : [[name, one] as const])),
+    internalProperties.flatMap(({ name, value: property }) =>
+      property === undefined ? [] : [[name, property] as const],
+    ),
   );
 }
 
@@ -162,16 +164,16 @@ export function loadedScripts(isWanted: (url: string) => boolean): LoadedScript[
   // A debugger that is already on does not tell them again.
   const other = new Session();
   other.connect();
-  const found: (LoadedScript & { readonly id: number })[] = [];
+  const scripts: (LoadedScript & { readonly id: number })[] = [];
   other.on("Debugger.scriptParsed", ({ params: { scriptId, url, isModule = false } }) => {
     if (!isWanted(url)) return;
     other.post("Debugger.getScriptSource", { scriptId }, (error, answer) => {
-      if (error === null) found.push({ url, source: answer.scriptSource, isModule, id: toNumber(scriptId) });
+      if (error === null) scripts.push({ url, source: answer.scriptSource, isModule, id: toNumber(scriptId) });
     });
   });
   other.post("Debugger.enable");
   other.disconnect();
-  return found.toSorted((one, next) => one.id - next.id);
+  return scripts.toSorted((one, next) => one.id - next.id);
 }
 
 /** Where a function was defined, such as `<eval 3>:1` or `file:///folder/shop.ts:4`; empty if that is not known. */

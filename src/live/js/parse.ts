@@ -169,23 +169,23 @@ function removeTypes(source: string): Required<Pick<Parsed, "typedColumn">> & { 
 
 /** The names that get values of modules at the top level, by import declarations, `await import()` and `require`. */
 export function findImports({ body }: Program): ImportedName[] {
-  const found: ImportedName[] = [];
+  const names: ImportedName[] = [];
   for (const node of body) {
     const statement = node.type === "ExportNamedDeclaration" ? (node.declaration ?? node) : node;
     if (statement.type === "ImportDeclaration") {
       const specifier = String(statement.source.value);
-      for (const one of statement.specifiers) {
-        const key = one.type === "ImportSpecifier" ? keyText(one.imported) : "default";
-        const path = one.type === "ImportNamespaceSpecifier" ? [] : [key];
-        found.push({ name: one.local.name, specifier, path, isRequire: false });
+      for (const imported of statement.specifiers) {
+        const key = imported.type === "ImportSpecifier" ? keyText(imported.imported) : "default";
+        const path = imported.type === "ImportNamespaceSpecifier" ? [] : [key];
+        names.push({ name: imported.local.name, specifier, path, isRequire: false });
       }
     } else if (statement.type === "VariableDeclaration") {
-      for (const { id, init } of statement.declarations) if (init) found.push(...namesIn(id, init));
+      for (const { id, init } of statement.declarations) if (init) names.push(...namesIn(id, init));
     } else if (statement.type === "ExpressionStatement" && statement.expression.type === "AssignmentExpression") {
-      found.push(...namesIn(statement.expression.left, statement.expression.right));
+      names.push(...namesIn(statement.expression.left, statement.expression.right));
     }
   }
-  return found;
+  return names;
 }
 
 /** What the pattern binds if the value is a module or a property of one. */
@@ -214,9 +214,11 @@ function boundPaths(pattern: Pattern, path: readonly string[]): [name: string, .
   if (pattern.type === "Identifier") return [[pattern.name, ...path]];
   if (pattern.type === "AssignmentPattern") return boundPaths(pattern.left, path);
   if (pattern.type !== "ObjectPattern") return [];
-  return pattern.properties.flatMap((one) =>
-    one.type === "Property" && !one.computed && (one.key.type === "Identifier" || one.key.type === "Literal")
-      ? boundPaths(one.value, [...path, keyText(one.key)])
+  return pattern.properties.flatMap((property) =>
+    property.type === "Property" &&
+    !property.computed &&
+    (property.key.type === "Identifier" || property.key.type === "Literal")
+      ? boundPaths(property.value, [...path, keyText(property.key)])
       : [],
   );
 }

@@ -112,7 +112,9 @@ export class Reloader {
     for (const url of order) {
       waiting.delete(url);
       const file = files.get(url) as ModuleFile;
-      const isNeeded = [...(graph.get(url) ?? [])].some((one) => reloaded.has(one) || waiting.has(one));
+      const isNeeded = [...(graph.get(url) ?? [])].some(
+        (dependency) => reloaded.has(dependency) || waiting.has(dependency),
+      );
       try {
         // If what it imports has failed, the old module is still the right one.
         if (!changed.has(url) && !isNeeded) this.#keep(file, versions, attempt);
@@ -132,12 +134,12 @@ export class Reloader {
     // From here on, the new modules are used.
     this.#attempt = undefined;
     const assigned = await this.#assign(reloaded, versions);
-    const shown = (url: string): string => relative(process.cwd(), files.get(url)?.path ?? url);
+    const shownPath = (url: string): string => relative(process.cwd(), files.get(url)?.path ?? url);
     return {
       ...common,
       ...assigned,
-      reloaded: [...reloaded.keys()].map((url) => ({ file: shown(url), isChanged: changed.has(url) })),
-      failed: failed.map(([url, error]) => ({ file: shown(url), thrown: describeThrown(error) })),
+      reloaded: [...reloaded.keys()].map((url) => ({ file: shownPath(url), isChanged: changed.has(url) })),
+      failed: failed.map(([url, error]) => ({ file: shownPath(url), thrown: describeThrown(error) })),
     };
   }
 
@@ -231,13 +233,13 @@ export class Reloader {
   ): Promise<{ readonly names: string[]; readonly missing: string[] }> {
     const names: string[] = [];
     const missing: string[] = [];
-    for (const [name, one] of this.#globals.imports) {
-      const file = reloaded.get(urlOfImport(one) ?? "");
+    for (const [name, imported] of this.#globals.imports) {
+      const file = reloaded.get(urlOfImport(imported) ?? "");
       if (file === undefined) continue;
-      const isRequired = one.isRequire && file.kind === "commonjs";
+      const isRequired = imported.isRequire && file.kind === "commonjs";
       let value: unknown = isRequired ? require(file.path) : await importFile(file, versions);
       try {
-        for (const key of one.path) value = (value as Record<string, unknown> | undefined)?.[key];
+        for (const key of imported.path) value = (value as Record<string, unknown> | undefined)?.[key];
       } catch {
         // The getter of an export has failed, and will again where it is used.
         value = undefined;
@@ -315,8 +317,8 @@ function resolveFrom(path: string, specifier: string): string | undefined {
 }
 
 function importsOf({ path }: ModuleFile, text: string): string[] {
-  const found = [...text.matchAll(SPECIFIER)].map(([, , specifier = ""]) => resolveFrom(path, specifier));
-  return found.filter((url) => url !== undefined);
+  const urls = [...text.matchAll(SPECIFIER)].map(([, , specifier = ""]) => resolveFrom(path, specifier));
+  return urls.filter((url) => url !== undefined);
 }
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;

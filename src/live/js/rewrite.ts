@@ -303,17 +303,18 @@ class Rewriter {
 
 /** The child nodes of a node. A plain loop, since this takes most of the time of rewriting. */
 function children(node: Node): Node[] {
-  const found: Node[] = [];
+  const children: Node[] = [];
   for (const key in node) {
     const value: unknown = node[key as keyof Node];
     if (typeof value !== "object" || value === null) continue;
     if (!Array.isArray(value)) {
-      if (isNode(value)) found.push(value);
+      if (isNode(value)) children.push(value);
       continue;
     }
-    for (const one of value as unknown[]) if (typeof one === "object" && one !== null && isNode(one)) found.push(one);
+    for (const item of value as unknown[])
+      if (typeof item === "object" && item !== null && isNode(item)) children.push(item);
   }
-  return found;
+  return children;
 }
 
 function isNode(value: object): value is Node {

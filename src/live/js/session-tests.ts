@@ -62,7 +62,7 @@ class Group {
   prepared: Promise<void> | undefined;
 
   of(kind: HookName): Body[] {
-    return this.hooks.filter((one) => one.kind === kind).map(({ body }) => body);
+    return this.hooks.filter((hook) => hook.kind === kind).map(({ body }) => body);
   }
 }
 
@@ -91,8 +91,9 @@ export class SessionTests {
 
   /** The session's `require`. */
   wrapRequire(require: NodeJS.Require): NodeJS.Require {
-    const own = (name: string): unknown => (name === MODULE ? this.#own() : (require(name) as unknown));
-    return defineProperties(own, getOwnPropertyDescriptors(require)) as NodeJS.Require;
+    const requireForTests = (name: string): unknown =>
+      name === MODULE ? this.#testModule() : (require(name) as unknown);
+    return defineProperties(requireForTests, getOwnPropertyDescriptors(require)) as NodeJS.Require;
   }
 
   /** The session's own form of a module that was imported. */
@@ -100,7 +101,7 @@ export class SessionTests {
     if (!isModuleNamespaceObject(value)) return value;
     const { default: main, describe, mock } = value as Readonly<Record<string, unknown>>;
     const isLike = describe !== undefined && mock !== undefined;
-    return isLike && main === nodeTest() ? this.#own() : value;
+    return isLike && main === nodeTest() ? this.#testModule() : value;
   }
 
   /** Whether a test runs, which then fails. */
@@ -136,15 +137,16 @@ export class SessionTests {
     run?.close();
   }
 
-  #own(): Define & Record<string, unknown> {
+  #testModule(): Define & Record<string, unknown> {
     if (this.#module !== undefined) return this.#module;
     const test = this.#definer(false);
     const suite = this.#definer(true);
     const hooks = HOOKS.map((kind) => [kind, (body: Body) => this.#hook(kind, body)] as const);
-    const own = { test, it: test, describe: suite, suite, ...fromEntries(hooks), default: test };
+    const members = { test, it: test, describe: suite, suite, ...fromEntries(hooks), default: test };
     const { length: _length, name: _name, prototype: _prototype, ...others } = getOwnPropertyDescriptors(nodeTest());
     for (const [name, descriptor] of entries(others)) if (!(name in test)) defineProperty(test, name, descriptor);
-    for (const [name, value] of entries(own)) defineProperty(test, name, { value, enumerable: true, writable: true });
+    for (const [name, value] of entries(members))
+      defineProperty(test, name, { value, enumerable: true, writable: true });
     this.#module = test;
     return test;
   }
@@ -163,7 +165,7 @@ export class SessionTests {
     // A test in a test is a part of it.
     if (this.#run?.context !== undefined) return this.#run.context.subtest(definition);
     const { name, job } = definition;
-    this.#root.members = this.#root.members.filter((one) => one.name !== name || one.job === job);
+    this.#root.members = this.#root.members.filter((member) => member.name !== name || member.job === job);
     this.#root.members.push(definition);
     this.#defined += 1;
     return undefined;
@@ -173,7 +175,8 @@ export class SessionTests {
     const group = this.#run?.group ?? this.#run?.context?.group ?? this.#root;
     const job = this.#job();
     // The same code that is evaluated again replaces the hook.
-    const isOther = (one: Hook): boolean => one.kind !== kind || one.job === job || toText(one.body) !== toText(body);
+    const isOther = (hook: Hook): boolean =>
+      hook.kind !== kind || hook.job === job || toText(hook.body) !== toText(body);
     group.hooks = [...group.hooks.filter(isOther), { kind, body, job }];
   }
 }
@@ -261,7 +264,9 @@ class Run {
     const outcome = await this.#attempt(body, { name, fullName: whole.join(" > ") }, options.timeout);
     this.group = outer;
     if (outcome !== undefined) return this.#record(whole, outcome);
-    const members = isSet(options.todo) ? group.members.map((one) => withOptions(one, { todo: true })) : group.members;
+    const members = isSet(options.todo)
+      ? group.members.map((member) => withOptions(member, { todo: true }))
+      : group.members;
     await this.all(members, [...groups, group], whole);
   }
 
@@ -274,7 +279,7 @@ class Run {
       return;
     }
     const outer = this.context;
-    const context = new TestContext(whole, options, (one, own) => this.test(one, [...groups, own], whole));
+    const context = new TestContext(whole, options, (inner, group) => this.test(inner, [...groups, group], whole));
     this.context = context;
     let outcome = await this.#attempt(() => prepare(groups, context), context, undefined);
     outcome ??= await this.#attempt(body, context, options.timeout);
@@ -449,11 +454,11 @@ class TestContext {
 
 /** Reads the arguments `[name][, options][, body]`. */
 function toDefinition(args: readonly unknown[], isSuite: boolean, fixed: Options): Omit<Definition, "job"> {
-  const body = (args.find((one) => typeof one === "function") ?? (() => undefined)) as Body;
-  const given = args.find((one) => typeof one === "object" && one !== null);
+  const body = (args.find((arg) => typeof arg === "function") ?? (() => undefined)) as Body;
+  const testOptions = args.find((arg) => typeof arg === "object" && arg !== null);
   const [first] = args;
   const name = typeof first === "string" ? first : body.name;
-  return { name: name === "" ? "<anonymous>" : name, isSuite, options: { ...given, ...fixed }, body };
+  return { name: name === "" ? "<anonymous>" : name, isSuite, options: { ...testOptions, ...fixed }, body };
 }
 
 function withOptions(definition: Definition, options: Options): Definition {

@@ -121,12 +121,12 @@ export function fromSession(
   { failures, output, ...counts }: SessionTestResults,
   conditions: ConditionBuilder,
 ): GuestTests {
-  const shown = failures.map(({ name, thrown }) => {
+  const reported = failures.map(({ name, thrown }) => {
     const { type, message, frames } = conditions.fromThrown(thrown);
     const place = frames[0] === undefined ? "" : `\n  at ${frames[0].text}`;
     return { name, reason: lastChars(`${message === "" ? type : message.trim()}${place}`, MAX_REASON) };
   });
-  return toReply(counts, shown, conditions.trimFrames(output));
+  return toReply(counts, reported, conditions.trimFrames(output));
 }
 
 /** The program of vitest, if the folder's package uses it, or if it was asked for. */
@@ -308,10 +308,10 @@ function ownLines(text: string, folder: string): string {
 }
 
 function toReply(counts: Omit<Tests, "failures">, failures: readonly Failure[], output: string): GuestTests {
-  const shown = lastChars(output, MAX_OUTPUT).trim();
+  const lastOutput = lastChars(output, MAX_OUTPUT).trim();
   return {
     tests: { ...counts, failures: failures.slice(0, MAX_FAILURES) },
-    ...(shown === "" ? undefined : { output: shown }),
+    ...(lastOutput === "" ? undefined : { output: lastOutput }),
   };
 }
 

@@ -38,7 +38,7 @@ export interface CapturedFrame {
   /** Copies of all variables that the function could use, without globals. */
   readonly variables: Readonly<Record<string, unknown>>;
   /** The names of its own variables, the innermost first. */
-  readonly own: readonly string[];
+  readonly ownNames: readonly string[];
 }
 
 export class Captures {
@@ -87,11 +87,11 @@ export class Captures {
     this.#pause = undefined;
     this.frames = [];
     if (pause !== undefined && this.#isSame(pause, error)) {
-      const own = pause.callFrames.filter(({ location }) => {
+      const ownFrames = pause.callFrames.filter(({ location }) => {
         const url = urlOf(location.scriptId);
         return url !== "" && !this.#isOwnFile(url);
       });
-      this.frames = own.slice(0, MAX_FRAMES).map(captureFrame);
+      this.frames = ownFrames.slice(0, MAX_FRAMES).map(captureFrame);
     }
     return this.frames;
   }
@@ -111,7 +111,7 @@ export class Captures {
 
 function captureFrame({ functionName: name, location, scopeChain, this: self }: PausedFrame): CapturedFrame {
   const variables = create(null) as Record<string, unknown>;
-  const own: string[] = [];
+  const ownNames: string[] = [];
   for (const { type, object } of scopeChain) {
     const isOwn = OWN_SCOPES.has(type);
     if (!isOwn && !OUTER_SCOPES.has(type)) continue;
@@ -124,7 +124,7 @@ function captureFrame({ functionName: name, location, scopeChain, this: self }: 
         // It has no value yet.
         continue;
       }
-      if (isOwn && own.length < MAX_SHOWN && !HIDDEN.test(key)) own.push(key);
+      if (isOwn && ownNames.length < MAX_SHOWN && !HIDDEN.test(key)) ownNames.push(key);
     }
   }
   return {
@@ -134,6 +134,6 @@ function captureFrame({ functionName: name, location, scopeChain, this: self }: 
     column: (location.columnNumber ?? 0) + 1,
     self: valueOf(self),
     variables,
-    own,
+    ownNames,
   };
 }

@@ -103,8 +103,8 @@ function timeReport({ value, realMs, found }: ToolOutcome, isGuestFile: (url: st
   const spent = samples.map((id, at) => [frames.get(id) as CallFrame, (timeDeltas[at] ?? 0) / 1000] as const);
   const all = sumByFunction(spent, isGuestFile).filter((row) => !/^\((?:root|program|idle)\)$/.test(row.function));
   const total = all.reduce((sum, { self }) => sum + self, 0);
-  const shown = all.slice(0, MAX_ROWS);
-  const lines = shown.map((row) => {
+  const rows = all.slice(0, MAX_ROWS);
+  const lines = rows.map((row) => {
     const share = `${((100 * row.self) / total).toFixed(1)}%`.padStart(6);
     return `${row.self.toFixed(1).padStart(9)} ms ${share}  ${row.function}${row.place === "" ? "" : `  ${row.place}`}`;
   });
@@ -115,7 +115,7 @@ function timeReport({ value, realMs, found }: ToolOutcome, isGuestFile: (url: st
     ...(lines.length > 0 ? ["Self time by function:", ...lines] : ["The code was too short to be sampled."]),
   ];
   if (value !== undefined) text.push("", `=> ${value}`);
-  const functions = shown.map((row) => ({ ...row, self: hundredths(row.self) }));
+  const functions = rows.map((row) => ({ ...row, self: hundredths(row.self) }));
   return { text: text.join("\n"), data: { realMs: hundredths(realMs), samples: samples.length, functions } };
 }
 
@@ -143,18 +143,18 @@ function heapReport(
       .join(", ")}`,
   ];
   const { head } = (profile ?? {}) as { readonly head?: HeapNode };
-  const shown = head === undefined ? [] : sumByFunction(allocations(head), isGuestFile).slice(0, MAX_ROWS);
+  const rows = head === undefined ? [] : sumByFunction(allocations(head), isGuestFile).slice(0, MAX_ROWS);
   if (grown !== undefined) {
     lines.push(
       "",
       `Heap growth after the code and a full garbage collection: ${grown < 0 ? "-" : "+"}${bytes(Math.abs(grown))}`,
     );
-    lines.push(...(shown.length > 0 ? ["Still in use, by allocating function (sampled):"] : []));
-    for (const row of shown) lines.push(`${bytes(row.self).padStart(12)}  ${row.function}  ${row.place}`.trimEnd());
+    lines.push(...(rows.length > 0 ? ["Still in use, by allocating function (sampled):"] : []));
+    for (const row of rows) lines.push(`${bytes(row.self).padStart(12)}  ${row.function}  ${row.place}`.trimEnd());
   }
   if (value !== undefined) lines.push("", `=> ${value}`);
   const usage = { used: heap.used_heap_size, limit: heap.heap_size_limit, resident: memory.rss };
-  return { text: lines.join("\n"), data: { ...usage, ...(grown === undefined ? {} : { grown, allocations: shown }) } };
+  return { text: lines.join("\n"), data: { ...usage, ...(grown === undefined ? {} : { grown, allocations: rows }) } };
 }
 
 function* allocations(node: HeapNode): Generator<readonly [CallFrame, number]> {
@@ -174,9 +174,9 @@ function variableReport({ variables, total }: VariableList): GuestText {
   return { text: lines.join("\n"), data: { variables, total } };
 }
 
-function reloadReport(found: ReloadReport, toCondition: (thrown: Thrown) => Condition): GuestText {
-  const { checked, reloaded, names, missing } = found;
-  const failed = found.failed.map(({ file, thrown }) => {
+function reloadReport(report: ReloadReport, toCondition: (thrown: Thrown) => Condition): GuestText {
+  const { checked, reloaded, names, missing } = report;
+  const failed = report.failed.map(({ file, thrown }) => {
     const { type, message } = toCondition(thrown);
     return { file, error: `${type}: ${message}` };
   });
@@ -193,8 +193,8 @@ function reloadReport(found: ReloadReport, toCondition: (thrown: Thrown) => Cond
   return { text: lines.join("\n"), data, isError: failed.length > 0 };
 }
 
-function sourceReport(found: SourceInfo | string): GuestText {
-  if (typeof found === "string") return { text: found, isError: true };
-  const head = found.place === "" ? "" : `// ${found.place}\n`;
-  return { text: head + found.source, data: { ...found } };
+function sourceReport(info: SourceInfo | string): GuestText {
+  if (typeof info === "string") return { text: info, isError: true };
+  const head = info.place === "" ? "" : `// ${info.place}\n`;
+  return { text: head + info.source, data: { ...info } };
 }

@@ -77,8 +77,8 @@ export class ToolCalls {
       if (typeof server === "object") defineProperty(root, name, { value: this.#withMissing(server as object, name) });
     }
     const catalogue = tools.map(({ path, signature, summary }) => ({ path, signature, summary }));
-    const own = { catalogue, search: this.search, call: this.call };
-    for (const [name, value] of Object.entries(own)) {
+    const functions = { catalogue, search: this.search, call: this.call };
+    for (const [name, value] of Object.entries(functions)) {
       defineProperty(root, name, { value, enumerable: false, configurable: true });
     }
     return this.#withMissing(root, "");

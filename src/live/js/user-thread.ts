@@ -187,7 +187,7 @@ export class UserThread {
       name = "",
       value = "",
       code = "",
-      arguments: given,
+      arguments: toolArguments,
     } = params as Record<string, string> & {
       readonly arguments?: Readonly<Record<string, string>>;
     };
@@ -202,7 +202,7 @@ export class UserThread {
       case "complete-argument":
         return completeVariable(this.#globals, value);
       case "read-resource":
-        return readVariable(given?.["name"] ?? "");
+        return readVariable(toolArguments?.["name"] ?? "");
       default:
         return getSource(name);
     }

@@ -225,15 +225,15 @@ export class Installation {
 
   async #deleteOld(): Promise<void> {
     const names = (await readdir(this.#folder)).filter((name) => /^[0-9a-f]{32}\.(?:core|fasl|.*tmp)$/.test(name));
-    const found = await Promise.all(
+    const cores = await Promise.all(
       names.map(async (name) => {
         const file = await stat(join(this.#folder, name)).catch(() => undefined);
         return { name, key: name.slice(0, 32), ageMs: Date.now() - (file?.mtimeMs ?? 0) };
       }),
     );
-    const others = found.filter(({ key }) => key !== this.#key).toSorted((one, other) => one.ageMs - other.ageMs);
+    const others = cores.filter(({ key }) => key !== this.#key).toSorted((one, other) => one.ageMs - other.ageMs);
     const kept = [this.#key, ...new Set(others.map(({ key }) => key))].slice(0, MAX_OTHER_CORES + 1);
-    const old = found.filter(({ name, key, ageMs }) =>
+    const old = cores.filter(({ name, key, ageMs }) =>
       name.endsWith(".tmp") ? ageMs > MIN_DRAFT_AGE_MS : !kept.includes(key),
     );
     await Promise.all(old.map(({ name }) => rm(join(this.#folder, name), { force: true })));

@@ -26,12 +26,12 @@ export class AmberBrowser {
   }
 
   /** A class, a trait or a metaclass by name, such as `Foo` or `Foo class`. */
-  find(given: string): Behavior {
-    const name = given.trim();
+  find(text: string): Behavior {
+    const name = text.trim();
     const [, className = "", side] = /^(\S+)(\s+class)?$/.exec(name) ?? [];
     const { globals } = this.#image;
-    const found = Object.hasOwn(globals, className) ? globals[className] : undefined;
-    const behavior = side === undefined ? found : found?.a$cls;
+    const global = Object.hasOwn(globals, className) ? globals[className] : undefined;
+    const behavior = side === undefined ? global : global?.a$cls;
     if (behavior?.localMethods === undefined) throw this.#unknown(name);
     return behavior;
   }
@@ -64,8 +64,8 @@ export class AmberBrowser {
     return `${methodName(behavior, method.selector)}${protocol}${title}\n\n${method.source}`;
   }
 
-  findMethod(behavior: Behavior, given: string): Method {
-    const selector = given.trim().replace(/^#/, "");
+  findMethod(behavior: Behavior, text: string): Method {
+    const selector = text.trim().replace(/^#/, "");
     for (const at of [behavior, ...superclasses(behavior)]) {
       const method = Object.hasOwn(at.methods, selector) ? at.methods[selector] : undefined;
       if (method !== undefined) return method;
@@ -75,20 +75,20 @@ export class AmberBrowser {
   }
 
   searchClasses(pattern: string, max: number): string {
-    const found = this.#behaviors().filter(({ name = "" }) => name.toLowerCase().includes(pattern.toLowerCase()));
-    if (found.length === 0) return `No class has a name that contains ${pattern}.`;
-    const lines = found.slice(0, max).map((behavior) => {
+    const behaviors = this.#behaviors().filter(({ name = "" }) => name.toLowerCase().includes(pattern.toLowerCase()));
+    if (behaviors.length === 0) return `No class has a name that contains ${pattern}.`;
+    const lines = behaviors.slice(0, max).map((behavior) => {
       const { superclass, category = "" } = behavior;
       const kind = superclass === undefined ? "trait" : `subclass of ${superclass?.name ?? "nil"}`;
       return `  ${behaviorName(behavior)} (${kind}, package ${category})`;
     });
-    const rest = found.length > max ? [`  ... ${found.length - max} more`] : [];
-    return [`${countText(found.length, "class", "classes")}:`, ...lines, ...rest].join("\n");
+    const rest = behaviors.length > max ? [`  ... ${behaviors.length - max} more`] : [];
+    return [`${countText(behaviors.length, "class", "classes")}:`, ...lines, ...rest].join("\n");
   }
 
   /** The methods for which the condition holds, in all classes. */
   methods(title: string, holds: (method: Method) => boolean): string {
-    const found = this.#behaviors()
+    const names = this.#behaviors()
       .flatMap((behavior) => [behavior, behavior.a$cls])
       .flatMap((behavior) => {
         if (behavior?.localMethods === undefined) return [];
@@ -97,10 +97,10 @@ export class AmberBrowser {
           .map(({ selector }) => methodName(behavior, selector));
       })
       .toSorted();
-    if (found.length === 0) return `There are no ${title}.`;
-    const shown = found.slice(0, MAX_METHODS).map((name) => `  ${name}`);
-    const rest = found.length > shown.length ? [`  ... ${found.length - shown.length} more`] : [];
-    return [`${countText(found.length, "method", "methods")} (${title}):`, ...shown, ...rest].join("\n");
+    if (names.length === 0) return `There are no ${title}.`;
+    const lines = names.slice(0, MAX_METHODS).map((name) => `  ${name}`);
+    const rest = names.length > lines.length ? [`  ... ${names.length - lines.length} more`] : [];
+    return [`${countText(names.length, "method", "methods")} (${title}):`, ...lines, ...rest].join("\n");
   }
 
   /** The test classes among the named ones, in a package, or below a class. */
@@ -132,7 +132,7 @@ export class AmberBrowser {
     const classes = this.#behaviors().map(({ name = "" }) => name);
     const pseudo = ["self", "super", "true", "false", "nil", "thisContext"];
     const selectors = this.#image.api.allSelectors();
-    const fitting = (all: readonly string[]): string[] => all.filter((one) => one.startsWith(word) && one !== word);
+    const fitting = (all: readonly string[]): string[] => all.filter((name) => name.startsWith(word) && name !== word);
     const values = new Set([
       ...fitting([...variables, ...pseudo]),
       ...fitting(classes).toSorted(byLength),
@@ -148,8 +148,8 @@ export class AmberBrowser {
       argument === "selector" && className !== undefined
         ? Object.keys(this.find(className).methods)
         : this.#behaviors().map(({ name = "" }) => name);
-    const found = all.filter((one) => one.toLowerCase().startsWith(lower)).toSorted();
-    return { values: found.slice(0, MAX_VALUES), total: found.length };
+    const matches = all.filter((name) => name.toLowerCase().startsWith(lower)).toSorted();
+    return { values: matches.slice(0, MAX_VALUES), total: matches.length };
   }
 
   /** The line for each definition. */
@@ -173,7 +173,7 @@ export class AmberBrowser {
   }
 
   #unknown(name: string): RequestError {
-    const near = this.#behaviors().find((one) => one.name?.toLowerCase() === name.toLowerCase())?.name;
+    const near = this.#behaviors().find((behavior) => behavior.name?.toLowerCase() === name.toLowerCase())?.name;
     return near === undefined
       ? new RequestError(`There is no class ${name}`, "search-classes finds classes by a part of their names")
       : new RequestError(`There is no class ${name}; did you mean ${near}?`);
@@ -181,9 +181,9 @@ export class AmberBrowser {
 }
 
 function superclasses(behavior: Behavior): Behavior[] {
-  const found: Behavior[] = [];
-  for (let at = behavior.superclass; at; at = at.superclass) found.push(at);
-  return found;
+  const superclasses: Behavior[] = [];
+  for (let at = behavior.superclass; at; at = at.superclass) superclasses.push(at);
+  return superclasses;
 }
 
 function protocolLines(title: string, { localMethods }: Behavior): string[] {
@@ -203,6 +203,6 @@ function byLength(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : 1);
 }
 
-export function countText(count: number, one: string, many: string): string {
-  return `${count} ${count === 1 ? one : many}`;
+export function countText(count: number, singular: string, many: string): string {
+  return `${count} ${count === 1 ? singular : many}`;
 }

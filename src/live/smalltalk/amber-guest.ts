@@ -166,8 +166,8 @@ class AmberGuest {
   }
 
   #inspect({ handle = 0, start, count }: Params): string | GuestText {
-    const found = this.#printer.describe(handle, start, count);
-    return typeof found === "string" ? found : failure(found.problem);
+    const description = this.#printer.describe(handle, start, count);
+    return typeof description === "string" ? description : failure(description.problem);
   }
 
   #defineClass(params: Params): string | GuestText {
@@ -193,8 +193,8 @@ class AmberGuest {
     return { text: `${verb} ${name}.\n\n${this.#browser.browse(name)}`, code, defined };
   }
 
-  #compileMethod(className: string, source: string, given: string): string | GuestText {
-    const protocol = given === "" ? "as yet unclassified" : given;
+  #compileMethod(className: string, source: string, protocolText: string): string | GuestText {
+    const protocol = protocolText === "" ? "as yet unclassified" : protocolText;
     const behavior = this.#browser.find(className);
     const outcome = this.#workspace.guard(() => this.#workspace.compileMethod(behavior, source, protocol));
     if ("error" in outcome) return failure(conditionText(outcome.error.condition));
@@ -210,7 +210,7 @@ class AmberGuest {
       const all = this.#image.send(this.#image.send(behavior, "allTestSelectors"), "asArray") as string[];
       if (selector !== undefined && !all.includes(selector))
         throw new RequestError(`${behavior.name ?? ""} has no test ${selector}`);
-      for (const one of selector === undefined ? all.toSorted() : [selector]) this.#runTest(behavior, one, report);
+      for (const test of selector === undefined ? all.toSorted() : [selector]) this.#runTest(behavior, test, report);
     }
     return report;
   }
@@ -222,8 +222,8 @@ class AmberGuest {
       throw new RequestError(`${className} is not a subclass of TestCase`);
     }
     if (packageName !== undefined) return this.#browser.testClasses(({ category }) => category === packageName);
-    const own = this.#workspace.definitions("class");
-    return this.#browser.testClasses(({ name = "" }) => own.includes(name));
+    const defined = this.#workspace.definitions("class");
+    return this.#browser.testClasses(({ name = "" }) => defined.includes(name));
   }
 
   #runTest(behavior: Behavior, selector: string, report: TestReport): void {
@@ -269,9 +269,12 @@ class AmberGuest {
     return { text: conditionText(lastError.condition) };
   }
 
-  #readResource(template: string, given: Readonly<Record<string, string>>): GuestText & { readonly mimeType?: string } {
+  #readResource(
+    template: string,
+    variables: Readonly<Record<string, string>>,
+  ): GuestText & { readonly mimeType?: string } {
     if (template.endsWith("system/version")) return { text: `Amber ${this.#image.version}`, mimeType: "text/plain" };
-    const { className = "", selector } = given;
+    const { className = "", selector } = variables;
     if (selector === undefined) {
       return { text: JSON.stringify(this.#browser.classRecord(className)), mimeType: "application/json" };
     }
@@ -286,8 +289,8 @@ function quoted(text: string): string {
 }
 
 /** The selector without spaces around it and without the # of a symbol. */
-function selectorOf(given = ""): string {
-  return given.trim().replace(/^#/, "");
+function selectorOf(text = ""): string {
+  return text.trim().replace(/^#/, "");
 }
 
 function failure(text: string): GuestText {

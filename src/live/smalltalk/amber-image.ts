@@ -199,12 +199,14 @@ function amdLoader(require: NodeJS.Require, folder: string): (name: string) => u
       dependency.startsWith(".") ? posix.join(posix.dirname(name), dependency) : dependency;
     const requireOthers: AmdRequire = (names, onLoaded, onError) => {
       try {
-        onLoaded(...names.map((one) => load(resolve(one))));
+        onLoaded(...names.map((name) => load(resolve(name))));
       } catch (error) {
         onError?.(error);
       }
     };
-    const values = dependencies.map((one) => (one === "require" ? requireOthers : load(resolve(one))));
+    const values = dependencies.map((dependency) =>
+      dependency === "require" ? requireOthers : load(resolve(dependency)),
+    );
     loaded.set(name, factory(...values));
     return loaded.get(name);
   };

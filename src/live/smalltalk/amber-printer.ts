@@ -40,7 +40,7 @@ export class AmberPrinter {
 
   /** Throws what the user's printOn: throws. */
   print(value: unknown, options: PrintOptions): Printed {
-    const { text, isWhole } = this.#shown(value, options);
+    const { text, isWhole } = this.#shortText(value, options);
     const handle = isWhole ? undefined : this.#handles.add(value);
     return handle === undefined ? { text } : { text, handle };
   }
@@ -61,24 +61,24 @@ export class AmberPrinter {
 
   /** Describes the parts of a value, or says why there is none. */
   describe(handle: number, start = 0, count: number = PAGE): string | { readonly problem: string } {
-    const found = this.#handles.get(handle);
-    if ("problem" in found) return found;
-    const { value } = found;
+    const entry = this.#handles.get(handle);
+    if ("problem" in entry) return entry;
+    const { value } = entry;
     const parts = this.#parts(value);
-    const shown = parts.slice(start, start + Math.min(count, PAGE));
-    const lines = shown.map(({ name, value: part }, index) => {
-      const { text, handle: own } = this.printSafely(part);
-      return `${start + index}: ${name} = ${text}${handleText(own)}`;
+    const shownParts = parts.slice(start, start + Math.min(count, PAGE));
+    const lines = shownParts.map(({ name, value: part }, index) => {
+      const { text, handle: partHandle } = this.printSafely(part);
+      return `${start + index}: ${name} = ${text}${handleText(partHandle)}`;
     });
-    const end = start + shown.length;
+    const end = start + shownParts.length;
     const rest = end < parts.length ? [`... ${parts.length - end} more; go on with start ${end}`] : [];
     const plural = parts.length === 1 ? "part" : "parts";
-    return [this.#shown(value, SHORT).text, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
+    return [this.#shortText(value, SHORT).text, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
       .concat(lines, rest)
       .join("\n");
   }
 
-  #shown(value: unknown, options: PrintOptions): { readonly text: string; readonly isWhole: boolean } {
+  #shortText(value: unknown, options: PrintOptions): { readonly text: string; readonly isWhole: boolean } {
     const state = { isWhole: true };
     const { chars = MAX_CHARS } = options;
     const text = this.#text(value, options, options.printDepth, state);
@@ -95,9 +95,9 @@ export class AmberPrinter {
     if (image.isNil(value)) return "nil";
     const behavior = image.classOf(value);
     if (behavior === undefined) return this.#foreignText(value, options, depth, state);
-    const element = (one: unknown): string => this.#text(one, options, depth - 1, state);
-    const pair = (one: { readonly key: unknown; readonly value: unknown }): string =>
-      `${element(one.key)} -> ${element(one.value)}`;
+    const element = (item: unknown): string => this.#text(item, options, depth - 1, state);
+    const pair = (association: { readonly key: unknown; readonly value: unknown }): string =>
+      `${element(association.key)} -> ${element(association.value)}`;
     switch (behavior.name ?? "") {
       case "Array":
         return this.#collectionText("an Array", value as unknown[], " ", element, options, depth, state);
@@ -146,24 +146,27 @@ export class AmberPrinter {
       state.isWhole = false;
       return `${title} (...)`;
     }
-    const shown = items.slice(0, printLength).map(print).join(separator);
-    if (items.length <= printLength) return `${title} (${shown})`;
+    const printed = items.slice(0, printLength).map(print).join(separator);
+    if (items.length <= printLength) return `${title} (${printed})`;
     state.isWhole = false;
-    return `${title} (${shown} ... ${items.length - printLength} more)`;
+    return `${title} (${printed} ... ${items.length - printLength} more)`;
   }
 
   #parts(value: unknown): Part[] {
     const image = this.#image;
     const behavior = image.classOf(value);
-    if (Array.isArray(value)) return value.map((one: unknown, index) => ({ name: `[${index + 1}]`, value: one }));
+    if (Array.isArray(value)) return value.map((item: unknown, index) => ({ name: `[${index + 1}]`, value: item }));
     if (behavior === undefined)
-      return Object.entries(value as Record<string, unknown>).map(([name, one]) => ({ name, value: one }));
+      return Object.entries(value as Record<string, unknown>).map(([name, field]) => ({ name, value: field }));
     if (behavior.name === "Dictionary" || behavior.name === "HashedCollection") {
       const pairs = image.send(value, "associations") as { readonly key: unknown; readonly value: unknown }[];
       return pairs.map((pair) => ({ name: this.printSafely(pair.key).text, value: pair.value }));
     }
     if (behavior.name === "Set") {
-      return (image.send(value, "asArray") as unknown[]).map((one, index) => ({ name: `[${index + 1}]`, value: one }));
+      return (image.send(value, "asArray") as unknown[]).map((item, index) => ({
+        name: `[${index + 1}]`,
+        value: item,
+      }));
     }
     const names = image.isNil(value) ? [] : (image.send(behavior, "allInstanceVariableNames") as string[]);
     return names.map((name) => ({ name, value: (value as Readonly<Record<string, unknown>>)[name] }));

@@ -125,15 +125,15 @@ export class AmberTools {
   #search(words: string, limit: number): unknown {
     const { result, error } = this.#request(`"search":${JSON.stringify(words)},"limit":${limit || 10}`);
     if (error !== undefined) this.#fail(error.message);
-    const found = (result?.structured ?? []) as readonly CallableTool[];
-    return found.map((tool) => this.#entry(tool));
+    const tools = (result?.structured ?? []) as readonly CallableTool[];
+    return tools.map((tool) => this.#entry(tool));
   }
 
   #show(value: unknown): void {
     const kept = isReference(value) ? this.#contents.get(value) : undefined;
-    const given = jsonOf(this.#sent(kept ?? value));
-    const { content } = Object(given) as { readonly content?: unknown };
-    const blocks: readonly unknown[] = Array.isArray(given) ? given : Array.isArray(content) ? content : [given];
+    const json = jsonOf(this.#sent(kept ?? value));
+    const { content } = Object(json) as { readonly content?: unknown };
+    const blocks: readonly unknown[] = Array.isArray(json) ? json : Array.isArray(content) ? content : [json];
     const isBlock = (block: unknown): boolean => typeof (Object(block) as { type?: unknown }).type === "string";
     if (blocks.length === 0 || !blocks.every(isBlock)) this.#fail(NOT_SHOWN);
     this.#calls.show(blocks);
@@ -159,7 +159,7 @@ export class AmberTools {
 
   /** JSON as values of Smalltalk: objects are dictionaries. */
   #valueOf(json: unknown): unknown {
-    if (Array.isArray(json)) return json.map((one) => this.#valueOf(one));
+    if (Array.isArray(json)) return json.map((item) => this.#valueOf(item));
     if (json === null || typeof json !== "object") return json;
     const value = this.#image.send(this.#image.globals["Dictionary"], "new");
     for (const [key, member] of Object.entries(json)) this.#image.send(value, "at:put:", key, this.#valueOf(member));
@@ -173,7 +173,7 @@ export class AmberTools {
       this.#fail(`A value that is circular, or nested in more than ${MAX_NESTING} levels, cannot be sent to a tool`);
     if (image.isNil(value)) return null;
     const behavior = image.classOf(value);
-    const inner = (one: unknown): unknown => this.#sent(one, depth + 1);
+    const inner = (item: unknown): unknown => this.#sent(item, depth + 1);
     const members = (pairs: readonly Pair[]): unknown[] =>
       pairs.flatMap((pair) => [String(pair.key), inner(pair.value)]);
     if (image.inherits(behavior, "AssociativeCollection") || image.inherits(behavior, "Dictionary"))

@@ -175,7 +175,7 @@ export class AmberWorkspace {
 
   #define(definition: Definition): void {
     const { type, name } = definition;
-    if (!this.#defined.some((one) => one.type === type && one.name === name)) this.#defined.push(definition);
+    if (!this.#defined.some((known) => known.type === type && known.name === name)) this.#defined.push(definition);
   }
 
   #evaluateCode(code: string): unknown {
@@ -238,9 +238,9 @@ export class AmberWorkspace {
   #behavior(name: string): Behavior {
     const [, className = "", isClassSide] = /^(\S+)( class)?$/.exec(name) ?? [];
     const behavior = Object.hasOwn(this.#image.globals, className) ? this.#image.globals[className] : undefined;
-    const found = isClassSide === undefined ? behavior : behavior?.a$cls;
-    if (found === undefined) throw new SourceError(`There is no class ${name}`);
-    return found;
+    const target = isClassSide === undefined ? behavior : behavior?.a$cls;
+    if (target === undefined) throw new SourceError(`There is no class ${name}`);
+    return target;
   }
 
   /** An error of the compiler, with the position in the user's source. Other errors are returned as they are. */
@@ -293,17 +293,17 @@ export class AmberWorkspace {
 
   /** The frames of the user's code and of what it called, innermost first. */
   #contexts(innermost: StackContext | null): StackContext[] {
-    const found: StackContext[] = [];
-    for (let at = innermost; at !== null && at !== this.#root && found.length < MAX_FRAMES; at = at.homeContext) {
+    const contexts: StackContext[] = [];
+    for (let at = innermost; at !== null && at !== this.#root && contexts.length < MAX_FRAMES; at = at.homeContext) {
       at.setup(at);
       const { selector, receiver } = at;
       const isCompiler = this.#image.classOf(receiver)?.name === "Compiler" && /^(?:install|eval)/.test(selector ?? "");
       if (isCompiler || (selector !== null && INTERNAL.test(selector))) continue;
       // The method around the code; the code itself is the block in it.
       if (selector?.startsWith(DO_IT) === true) continue;
-      found.push(at);
+      contexts.push(at);
     }
-    return found;
+    return contexts;
   }
 
   #frames(contexts: readonly StackContext[]): Frame[] {

@@ -137,13 +137,13 @@ function conditionOf({ message, details }: ImageError): Condition {
   const lines = stringIn(details, "stack_trace")
     .split(/[\r\n]+/)
     .map((line) => line.trim());
-  const own = lines.slice(0, lines.findIndex((line) => /\b(?:OpalCompiler|SisServer)\b/.test(line)) >>> 0);
+  const ownLines = lines.slice(0, lines.findIndex((line) => /\b(?:OpalCompiler|SisServer)\b/.test(line)) >>> 0);
   const receiver = isObject(details["receiver"]) ? details["receiver"] : {};
   const variables = Object.entries(isObject(receiver["variables"]) ? receiver["variables"] : {});
   const locals = [["self", receiver["self"] ?? ""] as const, ...variables]
     .slice(0, 20)
     .map(([name, value]) => ({ name, value: String(value).slice(0, 200) }));
-  const frames = own
+  const frames = ownLines
     .filter((line) => line !== "")
     .slice(0, 20)
     .map((line, number) => ({ number, text: line, ...(number === 0 && { locals }) }));
@@ -234,10 +234,10 @@ const TOOLS: Readonly<Record<string, (args: Readonly<Record<string, string>>) =>
 
 async function namesFrom(prefix: string): Promise<readonly string[]> {
   const isClass = /^[A-Z]/.test(prefix);
-  const found = isClass
+  const names = isClass
     ? await get("search-classes-like", { class_name_query: prefix })
     : await get("search-methods-like", { method_name_query: prefix });
-  return (Array.isArray(found) ? found : []).map(String);
+  return (Array.isArray(names) ? names : []).map(String);
 }
 
 /** Reads `3 ran, 1 passed, 0 skipped, ..., 1 failures, 1 errors`, and the names below it. */
@@ -256,8 +256,8 @@ async function serve(request: GuestRequest): Promise<object> {
   if (request.op === "read-resource") return readResource(request);
   const tool = Object.hasOwn(TOOLS, request.op) ? TOOLS[request.op] : undefined;
   if (tool === undefined) throw new Error(UNSUPPORTED);
-  const given = Object.entries(request).filter(([, value]) => value !== undefined && value !== null);
-  return tool(Object.fromEntries(given.map(([name, value]) => [name, String(value)])));
+  const fields = Object.entries(request).filter(([, value]) => value !== undefined && value !== null);
+  return tool(Object.fromEntries(fields.map(([name, value]) => [name, String(value)])));
 }
 
 async function readResource({ template, arguments: args }: GuestRequest): Promise<object> {

@@ -303,7 +303,7 @@ function parseChunks(source: string): readonly Piece[] {
 }
 
 function splitChunks(source: string): readonly Chunk[] {
-  const found: Chunk[] = [];
+  const methodChunks: Chunk[] = [];
   const lines = new Lines(source);
   let methods: { readonly class: string; readonly category: string } | undefined;
   for (const { start, text } of chunks(source)) {
@@ -311,11 +311,11 @@ function splitChunks(source: string): readonly Chunk[] {
     const line = lines.at(start + text.indexOf(trimmed));
     const [, owner, category = ""] = /^([\w.]+(?: class)?)\s+methodsFor:\s*'([^']*(?:''[^']*)*)'$/.exec(trimmed) ?? [];
     if (trimmed === "") methods = undefined;
-    else if (methods !== undefined) found.push({ text: trimmed, line, ...methods });
+    else if (methods !== undefined) methodChunks.push({ text: trimmed, line, ...methods });
     else if (owner !== undefined) methods = { class: owner, category };
-    else found.push({ text: trimmed, line });
+    else methodChunks.push({ text: trimmed, line });
   }
-  return found;
+  return methodChunks;
 }
 
 /** For an image, which has no bracket syntax: statements and methods as they are written. */
@@ -342,13 +342,13 @@ interface Chunk {
 
 /** The chunks with doubled exclamation marks made single. Exclamation marks in strings end a chunk too. */
 function chunks(source: string): readonly { readonly start: number; readonly text: string }[] {
-  const found: { start: number; text: string }[] = [];
+  const chunks: { start: number; text: string }[] = [];
   let start = 0;
   for (const { index } of source.matchAll(/(?<!!)(?:!!)*!(?!!)/g)) {
     const end = source.indexOf("!", index) + (/^!+/.exec(source.slice(index))?.[0].length ?? 1) - 1;
-    found.push({ start, text: source.slice(start, end).replaceAll("!!", "!") });
+    chunks.push({ start, text: source.slice(start, end).replaceAll("!!", "!") });
     start = end + 1;
   }
-  if (source.slice(start).trim() !== "") found.push({ start, text: source.slice(start).replaceAll("!!", "!") });
-  return found;
+  if (source.slice(start).trim() !== "") chunks.push({ start, text: source.slice(start).replaceAll("!!", "!") });
+  return chunks;
 }

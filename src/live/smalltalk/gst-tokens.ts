@@ -46,11 +46,11 @@ export function tokenize(source: string): readonly Token[] {
   const tokens: Token[] = [];
   for (let start = 0; start < source.length;) {
     TOKEN.lastIndex = start;
-    const found = TOKEN.exec(source) as RegExpExecArray;
-    const [text] = found;
+    const match = TOKEN.exec(source) as RegExpExecArray;
+    const [text] = match;
     const end = start + text.length;
     let group = 1;
-    while (found[group] === undefined) group += 1;
+    while (match[group] === undefined) group += 1;
     const type = TYPES[group - 1] ?? "mark";
     // `||` is an empty declaration, and `|-3` ends one.
     if (type === "binary" && text.startsWith("|") && text.length > 1) {
@@ -118,7 +118,7 @@ const LOOPS = /^(?:while(?:True|False):?|repeat)$/;
 
 /** The indices of the brackets of blocks for which GNU Smalltalk makes no context, such as those of `ifTrue:`. */
 function inlinedBlocks(tokens: readonly Token[]): ReadonlySet<number> {
-  const found = new Set<number>();
+  const positions = new Set<number>();
   const levels: { readonly open: number; keywords: string[] }[] = [{ open: -1, keywords: [] }];
   for (const [at, token] of tokens.entries()) {
     const level = levels.at(-1) as (typeof levels)[number];
@@ -128,14 +128,14 @@ function inlinedBlocks(tokens: readonly Token[]): ReadonlySet<number> {
       const before = tokens[at - 1];
       const isLoop = /^to: (?:by: )?do:$/.test(level.keywords.join(" ")) && before?.text === "do:";
       const isArgument = before?.type === "keyword" && (INLINED.test(before.text) || isLoop);
-      if (isMark(token, "[") && isArgument) found.add(at);
+      if (isMark(token, "[") && isArgument) positions.add(at);
       levels.push({ open: at, keywords: [] });
     } else if (["]", ")", "}"].some((mark) => isMark(token, mark)) && levels.length > 1) {
       levels.pop();
-      if (isMark(tokens[level.open], "[") && LOOPS.test(tokens[at + 1]?.text ?? "")) found.add(level.open);
+      if (isMark(tokens[level.open], "[") && LOOPS.test(tokens[at + 1]?.text ?? "")) positions.add(level.open);
     }
   }
-  return found;
+  return positions;
 }
 
 type OpenScope = { -readonly [Key in keyof Scope]: Scope[Key] } & {

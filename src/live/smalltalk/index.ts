@@ -106,7 +106,7 @@ function sourceFile(name: string): string {
 /** A saved image starts with the same sources, so it always runs the guest of this release. */
 export function gstRuntime({
   command = "gst",
-  image: own,
+  image: imagePath,
   env,
   inheritEnv,
   cwd,
@@ -122,7 +122,7 @@ export function gstRuntime({
     language: "smalltalk",
     stopSteps: ["interrupt", "renew"],
     prepare: prepareForGst,
-    start: (limits) => start(limits, own === undefined ? undefined : resolve(cwd ?? ".", own)),
+    start: (limits) => start(limits, imagePath === undefined ? undefined : resolve(cwd ?? ".", imagePath)),
     checkpoint: { start },
   };
 }
