@@ -1,6 +1,6 @@
 // The cache by itself and in a client: what is cached, for how long, and what invalidates it.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { sampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { connectInMemory } from "../testing.ts";
@@ -18,14 +18,14 @@ const fresh = (ttlMs: unknown, more: Result = {}): Result => ({
 
 describe("Cache", () => {
   it("keeps a result until it is stale", () => {
-    let now = 0;
-    const cache = new Cache({ now: () => now });
+    const clock = vi.spyOn(performance, "now").mockReturnValue(0);
+    const cache = new Cache();
     const result = fresh(100);
     cache.slot(list())?.store(result);
-    now = 99;
+    clock.mockReturnValue(99);
     expect(cache.slot(list())?.result).toBe(result);
     expect(cache.slot(list({ cursor: "" }))?.result).toBeUndefined();
-    now = 100;
+    clock.mockReturnValue(100);
     expect(cache.slot(list())?.result).toBeUndefined();
     expect(cache.size).toBe(0);
   });

@@ -376,18 +376,7 @@ export class Client<Tools extends object = ToolTypes> {
 }
 
 /** The keywords of which a JSON Schema has at least one. Options of a call have other names. */
-const SCHEMA_KEYWORDS = [
-  "type",
-  "properties",
-  "$ref",
-  "$schema",
-  "allOf",
-  "anyOf",
-  "oneOf",
-  "enum",
-  "const",
-  "required",
-];
+const SCHEMA_KEYWORDS = "type properties $ref $schema allOf anyOf oneOf enum const required".split(" ");
 
 /** Also true for the bare fields of an object schema, for which `checkUsable` has the advice. */
 function isSchema(value: Schema | CallOptions | undefined): value is Schema {

@@ -1,6 +1,6 @@
 // The byte budget with peers that only count: which of them are disconnected, and when.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ByteBudget, type ByteHolder } from "./byte-budget.ts";
 
 class Peer implements ByteHolder {
@@ -24,7 +24,7 @@ describe("a byte budget", () => {
   });
 
   it("disconnects the largest peer if all together hold too much", () => {
-    const budget = new ByteBudget({ peerBytes: 100, totalBytes: 100 }, () => 0);
+    const budget = new ByteBudget({ peerBytes: 100, totalBytes: 100 });
     const [small, large, last] = [new Peer(30), new Peer(60), new Peer(20)];
     for (const peer of [small, large]) budget.update(peer);
     expect(budget.bytes).toBe(90);
@@ -34,12 +34,13 @@ describe("a byte budget", () => {
   });
 
   it("disconnects a peer that has held much for long before a larger one that came just now", () => {
-    let now = 0;
-    const budget = new ByteBudget({ peerBytes: 100, totalBytes: 100 }, () => now);
+    const clock = vi.spyOn(performance, "now").mockReturnValue(0);
+    const budget = new ByteBudget({ peerBytes: 100, totalBytes: 100 });
     const [slow, fresh] = [new Peer(50), new Peer(60)];
     budget.update(slow);
-    now = 5_000;
+    clock.mockReturnValue(5_000);
     budget.update(fresh);
+    clock.mockRestore();
     expect([slow.isConnected, fresh.isConnected]).toEqual([false, true]);
   });
 

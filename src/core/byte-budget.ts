@@ -19,14 +19,12 @@ interface Held {
 
 export class ByteBudget {
   readonly #limits: ByteLimits;
-  readonly #now: () => number;
   readonly #held = new Map<ByteHolder, Held>();
   /** Of all holders, as of their last updates. */
   bytes = 0;
 
-  constructor(limits: ByteLimits, now: () => number = () => performance.now()) {
+  constructor(limits: ByteLimits) {
     this.#limits = limits;
-    this.#now = now;
   }
 
   /** Whether this holder may get more. If not, disconnect it. */
@@ -51,13 +49,13 @@ export class ByteBudget {
     const held = this.#held.get(holder);
     if (bytes === 0) return this.release(holder);
     this.bytes += bytes - (held?.bytes ?? 0);
-    if (held === undefined) this.#held.set(holder, { bytes, since: this.#now() });
+    if (held === undefined) this.#held.set(holder, { bytes, since: performance.now() });
     else held.bytes = bytes;
   }
 
   #reclaim(): void {
     for (const holder of [...this.#held.keys()]) this.#count(holder);
-    const now = this.#now();
+    const now = performance.now();
     // A second is added to the time, so that among new holders the largest counts most.
     const weight = ({ bytes, since }: Held): number => bytes * (1_000 + now - since);
     const heaviest = [...this.#held].toSorted(([, a], [, b]) => weight(b) - weight(a));
@@ -66,5 +64,35 @@ export class ByteBudget {
       holder.disconnect();
       this.release(holder);
     }
+  }
+}
+
+/**
+ * Limits the messages that are still arriving. If there are too many, the oldest one is given up: one that takes long
+ * must not keep out those that come at once.
+ */
+export class BodyLimiter {
+  readonly #max: number;
+  readonly #budget: ByteBudget;
+  readonly #bodies = new Set<ByteHolder>();
+
+  constructor(max: number, budget: ByteBudget) {
+    this.#max = max;
+    this.#budget = budget;
+  }
+
+  update(body: ByteHolder): void {
+    this.#bodies.add(body);
+    for (const oldest of this.#bodies) {
+      if (this.#bodies.size <= this.#max) break;
+      this.#bodies.delete(oldest);
+      oldest.disconnect();
+    }
+    if (this.#bodies.has(body)) this.#budget.update(body);
+  }
+
+  release(body: ByteHolder): void {
+    this.#bodies.delete(body);
+    this.#budget.release(body);
   }
 }

@@ -24,15 +24,13 @@ function loadCrypto(): typeof Crypto {
 
 export class Seal {
   readonly #secret: Uint8Array | string | undefined;
-  readonly #now: () => number;
   #derived: Uint8Array | undefined;
   #id: string | undefined;
 
   /** Without a key, each seal has its own random one. All processes that use the same key must share the clock. */
-  constructor(key?: Uint8Array | string, now: () => number = () => Date.now()) {
+  constructor(key?: Uint8Array | string) {
     if (key?.length === 0) throw new TypeError("A seal key must not be empty");
     this.#secret = typeof key === "object" ? Uint8Array.from(key) : key;
-    this.#now = now;
   }
 
   /** A short public fingerprint of the key, which reveals nothing about it. */
@@ -47,7 +45,7 @@ export class Seal {
   seal(payload: object, ttlMs: number): string {
     const iv = crypto().randomBytes(IV_BYTES);
     const cipher = crypto().createCipheriv("aes-256-gcm", this.#key(), iv);
-    const plain = JSON.stringify({ until: this.#now() + ttlMs, payload });
+    const plain = JSON.stringify({ until: Date.now() + ttlMs, payload });
     const parts = [Buffer.of(FORMAT), iv, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()];
     return Buffer.concat(parts).toString("base64url");
   }
@@ -68,7 +66,7 @@ export class Seal {
       return undefined;
     }
     const { until, payload } = JSON.parse(plain) as { until: number; payload: object };
-    return this.#now() < until ? payload : undefined;
+    return Date.now() < until ? payload : undefined;
   }
 }
 

@@ -9,7 +9,6 @@ import { covers } from "./subscription.ts";
 
 export interface CacheOptions {
   /** The current time in milliseconds. All processes that use the same key must share this clock. */
-  readonly now?: () => number;
   /** The maximum number of results. The least recently used one is dropped first. */
   readonly maxEntries?: number;
   /** The maximum size of all results together. Default: no limit. */
@@ -60,8 +59,8 @@ export class Cache {
   readonly #changes = new Map<string, number>();
   readonly #maxBytes: number;
 
-  constructor({ now, maxEntries = 500, maxBytes = Infinity }: CacheOptions = {}) {
-    this.#entries = new ExpiringMap({ now, maxEntries, maxSize: maxBytes });
+  constructor({ maxEntries = 500, maxBytes = Infinity }: CacheOptions = {}) {
+    this.#entries = new ExpiringMap({ maxEntries, maxSize: maxBytes });
     this.#maxBytes = maxBytes;
   }
 

@@ -43,7 +43,7 @@ interface Described {
   readonly name: string;
   readonly style: "session" | "stateless";
   /** Whether JSON-RPC batches are allowed. */
-  readonly batches: boolean;
+  readonly batches?: boolean;
 }
 
 export interface Delta extends Described {
@@ -72,7 +72,8 @@ export interface Codec {
   error(error: ErrorBody, request: { readonly method: string; readonly params: Params }): ErrorBody;
 }
 
-export interface Revision extends Described, Readonly<Record<keyof Vocabulary, ReadonlySet<string>>> {
+export interface Revision extends Omit<Described, "batches">, Readonly<Record<keyof Vocabulary, ReadonlySet<string>>> {
+  readonly batches: boolean;
   readonly codes: CodeChanges;
   /** Whether invalid tool arguments are a JSON-RPC error instead of a tool result. */
   readonly argumentErrors: boolean;
@@ -102,7 +103,7 @@ export function buildRevisions(newest: Newest, deltas: readonly Delta[]): readon
     revisions.unshift({
       name: of.name,
       style: of.style,
-      batches: of.batches,
+      batches: of.batches === true,
       codes,
       argumentErrors,
       primesStreams: primesStreams && of.style === "session",

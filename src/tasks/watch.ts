@@ -36,7 +36,8 @@ export class TaskWatch implements WatchedTask {
   readonly context: Context;
   readonly #onChange: ((state: Json) => void) | undefined;
   readonly #since = performance.now();
-  #state: Json;
+  /** The task with the fields that belong to its status, in the shape of the newest revision. */
+  state: Json;
   /** When the state was last confirmed. */
   #updatedAt = performance.now();
   #pause: Pause | undefined;
@@ -53,13 +54,8 @@ export class TaskWatch implements WatchedTask {
     this.id = id;
     this.handler = handler;
     this.context = context;
-    this.#state = state;
+    this.state = state;
     this.#onChange = onChange;
-  }
-
-  /** The task with the fields that belong to its status, in the shape of the newest revision. */
-  get state(): Json {
-    return this.#state;
   }
 
   /** Who created the task or asked for it first. */
@@ -68,7 +64,7 @@ export class TaskWatch implements WatchedTask {
   }
 
   get isFinished(): boolean {
-    return isTaskFinished(this.#state["status"]);
+    return isTaskFinished(this.state["status"]);
   }
 
   /** Whether changes arrive without polling. */
@@ -78,14 +74,14 @@ export class TaskWatch implements WatchedTask {
 
   /** Whether the last update is more recent than the poll interval. */
   get isFresh(): boolean {
-    const { status, inputRequests, pollIntervalMs } = this.#state;
+    const { status, inputRequests, pollIntervalMs } = this.state;
     if (status === "input_required" && !isObject(inputRequests)) return false;
     return typeof pollIntervalMs === "number" && performance.now() < this.#updatedAt + pollIntervalMs;
   }
 
   /** Fetches the state. Throws if the caller of this context may not see it. */
   async refresh(context: Context = this.context): Promise<Json> {
-    if (this.isFinished && !hasIdentity(context.caller)) return this.#state;
+    if (this.isFinished && !hasIdentity(context.caller)) return this.state;
     const events = this.#events;
     const isBehind = this.#subscribed === "behind";
     const state = await this.fetch(context).catch((error: unknown) => {
@@ -95,7 +91,7 @@ export class TaskWatch implements WatchedTask {
     if (events === this.#events) this.update(state);
     this.#updatedAt = performance.now();
     if (isBehind) this.#caughtUp();
-    return this.#state;
+    return this.state;
   }
 
   protected async fetch(context: Context): Promise<Json> {
@@ -116,15 +112,15 @@ export class TaskWatch implements WatchedTask {
       }
     }
     if (this.isFinished || this.#leftMs() > 0) return;
-    const ttl = String(this.#state["ttlMs"]);
+    const ttl = String(this.state["ttlMs"]);
     const problem = `The task ${this.id} was not finished within the ${ttl} ms that the server gave it`;
     throw new ConnectionError("timeout", problem);
   }
 
   /** Sets the state. A finished task does not change any more. */
   update(state: Json): void {
-    if (this.isFinished || !isObject(state) || JSON.stringify(state) === JSON.stringify(this.#state)) return;
-    this.#state = state;
+    if (this.isFinished || !isObject(state) || JSON.stringify(state) === JSON.stringify(this.state)) return;
+    this.state = state;
     this.#onChange?.(state);
     this.wake();
     if (this.isFinished) this.close();
@@ -132,7 +128,7 @@ export class TaskWatch implements WatchedTask {
 
   /** Reports the task as cancelled at once, since its server may stop it late or never. */
   setCancelled(statusMessage = "The task was cancelled by request"): void {
-    const { inputRequests: _asked, ...state } = this.#state;
+    const { inputRequests: _asked, ...state } = this.state;
     this.update({ ...state, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() });
   }
 
@@ -177,12 +173,12 @@ export class TaskWatch implements WatchedTask {
   /** Calls `onChange` for each change until the task ends, or `onLost` if polling fails. Returns a stop function. */
   follow(onChange: (state: Json) => void, onLost: (error: unknown) => void = () => undefined): () => void {
     const stop = new AbortController();
-    let last = this.#state;
+    let last = this.state;
     const run = async (): Promise<void> => {
       while (!isTaskFinished(last["status"])) {
         await this.changed(stop.signal);
-        if (this.#state === last || stop.signal.aborted) continue;
-        last = this.#state;
+        if (this.state === last || stop.signal.aborted) continue;
+        last = this.state;
         onChange(last);
       }
     };
@@ -250,7 +246,7 @@ export class TaskWatch implements WatchedTask {
   }
 
   #pauseMs(): number {
-    const interval = this.#state["pollIntervalMs"];
+    const interval = this.state["pollIntervalMs"];
     const ms = (typeof interval === "number" && interval > 0 ? interval : DEFAULT_POLL_MS) * 2 ** this.#failures;
     const paced = this.#subscribed === "current" ? Math.max(ms, SUBSCRIBED_POLL_MS) : ms;
     return Math.min(Math.max(Math.min(paced, this.#leftMs()), MIN_POLL_MS), MAX_POLL_MS);
@@ -258,7 +254,7 @@ export class TaskWatch implements WatchedTask {
 
   /** What remains of the task's TTL, which is counted from when the watch began. */
   #leftMs(): number {
-    const { ttlMs } = this.#state as { readonly ttlMs?: unknown };
+    const { ttlMs } = this.state as { readonly ttlMs?: unknown };
     // A TTL of 0 makes no sense, so it is ignored.
     return typeof ttlMs === "number" && ttlMs > 0 ? this.#since + ttlMs - performance.now() : Infinity;
   }
@@ -267,7 +263,7 @@ export class TaskWatch implements WatchedTask {
     if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) return error;
     // The handler may use another watch, which has explained the error.
     if (error.cause instanceof McpError) return error;
-    const { status } = this.#state;
+    const { status } = this.state;
     const text = `The server no longer knows the task ${this.id}, last seen ${String(status)}: it has expired, or was lost`;
     return McpError.of("invalid_params", `${text} (${error.message})`, { taskId: this.id }, { cause: error });
   }

@@ -50,21 +50,10 @@ export function interpret(
 }
 
 /** Keywords that only say that a schema inside of them has issues, which are listed too. */
-const OUTER: ReadonlySet<string> = new Set([
-  "$recursiveRef",
-  "$ref",
-  "additionalItems",
-  "additionalProperties",
-  "allOf",
-  "dependentSchemas",
-  "if",
-  "items",
-  "patternProperties",
-  "prefixItems",
-  "properties",
-  "unevaluatedItems",
-  "unevaluatedProperties",
-]);
+const OUTER: ReadonlySet<string> = new Set(
+  `$recursiveRef $ref additionalItems additionalProperties allOf dependentSchemas if
+   items patternProperties prefixItems properties unevaluatedItems unevaluatedProperties`.split(/\s+/),
+);
 
 /** Says the most frequent issues as ajv does, and the others in the words of the package. */
 function toIssue({ keyword, instanceLocation, error }: OutputUnit): string[] {

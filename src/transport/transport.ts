@@ -27,10 +27,7 @@ export interface TransportSource {
 }
 
 /** What errors say of a part that did not resolve in time: "The transport was not opened". */
-export interface LateParts {
-  readonly opening: string;
-  readonly starting: string;
-}
+export type LateParts = Readonly<Record<"opening" | "starting", string>>;
 
 /** A source that is made here, with errors of its own. */
 export interface NamedTransportSource extends TransportSource {

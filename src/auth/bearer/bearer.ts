@@ -88,19 +88,7 @@ const OPTIONS: OptionNames<BearerOptions> = optionNames(
   "scopesSupported implies algorithms clockToleranceMs resourceName resourceDocumentation",
 );
 
-const ALGORITHMS = [
-  "RS256",
-  "RS384",
-  "RS512",
-  "PS256",
-  "PS384",
-  "PS512",
-  "ES256",
-  "ES384",
-  "ES512",
-  "EdDSA",
-  "Ed25519",
-];
+const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
 
 const JWT_OPTIONS = ["jwks", "issuer", "audience", "algorithms", "clockToleranceMs"] as const;
 

@@ -2,9 +2,8 @@
 // of the server uses only this interface. It does not interpret paths, headers or bodies.
 
 import type { Identity } from "../../core/authentication.ts";
-import type { ByteHolder } from "../../core/byte-budget.ts";
+import type { BodyLimiter, ByteHolder } from "../../core/byte-budget.ts";
 import { tooLongText } from "../../jsonrpc/codec.ts";
-import type { BodyLimiter } from "./body-limiter.ts";
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
 export type RequestHeaders = Readonly<Record<string, string>>;

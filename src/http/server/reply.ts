@@ -4,13 +4,12 @@
 // belongs to a session and can be resumed; without one, the call ends when the client disconnects.
 
 import type { Identity } from "../../core/authentication.ts";
-import { ByteBudget } from "../../core/byte-budget.ts";
+import { BodyLimiter, ByteBudget } from "../../core/byte-budget.ts";
 import { unsendableResponse } from "../../dialogue/calls/errors.ts";
 import { decode, encode } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, isBatch, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
 import type { Carrier, CarrierListener } from "../../transport/carrier.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { BodyLimiter } from "./body-limiter.ts";
 import { NO_HEADERS } from "./guard.ts";
 import {
   type BodyLimits,

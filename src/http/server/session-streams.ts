@@ -35,7 +35,7 @@ export class SessionStreams {
   constructor(store: ReplayStore, names = 0) {
     this.#store = store;
     this.#names = names;
-    this.#unsolicited.push(this.#open(UNSOLICITED));
+    this.#unsolicited.push(this.open(UNSOLICITED));
   }
 
   /** Whether any stream has a connection. */
@@ -44,12 +44,8 @@ export class SessionStreams {
     return false;
   }
 
-  /** Opens the stream of a POST. */
-  open(): ReplayStream {
-    return this.#open("");
-  }
-
-  #open(prefix: string): ReplayStream {
+  /** By default the stream of a POST. */
+  open(prefix = ""): ReplayStream {
     const name = `${prefix}${(this.#names++).toString(36)}`;
     const stream = new ReplayStream(name, this.#store);
     this.#streams.set(name, stream);
@@ -67,7 +63,7 @@ export class SessionStreams {
   openUnsolicited(): ReplayStream {
     const last = this.#unsolicited.at(-1);
     if (last?.hasStarted === false) return last;
-    const stream = this.#open(UNSOLICITED);
+    const stream = this.open(UNSOLICITED);
     this.#collect(stream);
     if (this.#unsolicited.length >= MAX_UNSOLICITED) {
       const oldest = Math.max(

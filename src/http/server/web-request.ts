@@ -2,8 +2,7 @@
 // all of them have, and imports no Node module. The runtime owns the connection, so disconnects and slow readers are
 // noticed only if the runtime reports them.
 
-import type { ByteHolder } from "../../core/byte-budget.ts";
-import type { BodyLimiter } from "./body-limiter.ts";
+import type { BodyLimiter, ByteHolder } from "../../core/byte-budget.ts";
 import {
   type BodyLimits,
   type BodyReceiver,

@@ -23,30 +23,16 @@ export interface Task {
   readonly pollIntervalMs?: number;
 }
 
-interface WithoutDetails {
-  readonly status: "working" | "cancelled";
-}
-
-interface InputRequired {
-  readonly status: "input_required";
-  /** All open requests. A key is never used for another request of the same task. */
-  readonly inputRequests: InputRequests;
-}
-
-interface Completed {
-  readonly status: "completed";
-  /** The result of the call. */
-  readonly result: { readonly [key: string]: unknown };
-}
-
-interface Failed {
-  readonly status: "failed";
-  /** The error of the call. */
-  readonly error: ErrorBody;
-}
-
 /** A task with the fields of its status. */
-export type DetailedTask = Task & (WithoutDetails | InputRequired | Completed | Failed);
+export type DetailedTask = Task &
+  (
+    | { readonly status: "working" | "cancelled" }
+    /** All open requests. A key is never used for another request of the same task. */
+    | { readonly status: "input_required"; readonly inputRequests: InputRequests }
+    /** The result or the error of the call. */
+    | { readonly status: "completed"; readonly result: { readonly [key: string]: unknown } }
+    | { readonly status: "failed"; readonly error: ErrorBody }
+  );
 
 /** Replaces the result of a `tools/call` for a client that has declared the extension. */
 export interface CreateTaskResult extends Task {

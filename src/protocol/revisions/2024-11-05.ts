@@ -41,7 +41,6 @@ const refuseAudioResult: Edit = block("audio", () => {
 export const delta: Delta = {
   name: "2024-11-05",
   style: "session",
-  batches: false,
   up: {},
   down: {
     request: { "sampling/createMessage": samplingContent(refuseAudioRequest) },

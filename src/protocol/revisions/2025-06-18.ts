@@ -94,7 +94,6 @@ function errorDown(error: ErrorBody): ErrorBody {
 export const delta: Delta = {
   name: "2025-06-18",
   style: "session",
-  batches: false,
   argumentErrors: true,
   unprimedStreams: true,
   lacks: {

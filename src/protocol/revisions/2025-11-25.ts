@@ -125,7 +125,6 @@ const completeUncached: Edit = set({ resultType: "complete", ttlMs: 0, cacheScop
 export const delta: Delta = {
   name: "2025-11-25",
   style: "session",
-  batches: false,
   adds: SESSION_METHODS,
   lacks: {
     requests: ["server/discover", "subscriptions/listen", "tasks/update"],

@@ -7,7 +7,6 @@ import type { Newest } from "../revision.ts";
 export const newest: Newest = {
   name: "2026-07-28",
   style: "stateless",
-  batches: false,
   vocabulary: {
     requests: [
       "server/discover",
