@@ -191,8 +191,8 @@ export class Catalogue {
     }
     const names = new Map<string, string>();
     for (const [innerName, definition] of listed) {
-      const asked = ask(innerName, definition);
-      const item = asked instanceof Promise ? await asked : asked;
+      const answer = ask(innerName, definition);
+      const item = answer instanceof Promise ? await answer : answer;
       if (item !== undefined && !names.has(item.name)) names.set(item.name, innerName);
     }
     this.#searched.set(listed, { version, names });

@@ -57,13 +57,13 @@ export class Driver {
   /** Whether callers may see other URIs than the upstreams. */
   readonly #changesUris: boolean;
 
-  /** `kept`: the segments of an earlier driver with the same entries, which remember what they have learned. */
-  constructor(all: readonly ChainEntry[], base: ItemHandler, kept?: readonly [Segment, ...Segment[]]) {
+  /** `keptSegments`: the segments of an earlier driver with the same entries, which remember what they have learned. */
+  constructor(all: readonly ChainEntry[], base: ItemHandler, keptSegments?: readonly [Segment, ...Segment[]]) {
     const entries = all.flatMap(({ name, middleware }) =>
       ((middleware as LayeredMiddleware).parts ?? [middleware]).map((part) => ({ name, middleware: part })),
     );
     const layers = entries.map(layerOf);
-    const segments = kept ?? createSegments(layers);
+    const segments = keptSegments ?? createSegments(layers);
     const names = entries.map(({ name }) => name);
     const handlers = this.#handlers;
     this.#layers = layers;
@@ -74,13 +74,13 @@ export class Driver {
     this.items = new ItemFollower({ layers, names, first: segments[0], base, handlers });
     let handler: Handler = (this.#first = base);
     for (const segment of segments.toReversed()) {
-      const behind = handler;
-      handler = handlers[segment.end] = this.#learning(segment, behind);
+      const innerHandler = handler;
+      handler = handlers[segment.end] = this.#learning(segment, innerHandler);
       for (let at = segment.end - 1; at >= segment.start; at -= 1) {
         handler = handlers[at] = this.#compose(segment, at, entries[at] as ChainEntry, handler);
       }
       this.#first = handler;
-      const acting = segment.start === segment.end ? behind : handler;
+      const acting = segment.start === segment.end ? innerHandler : handler;
       handler = handlers[segment.start] = this.#withEdge(segment, handler, acting);
     }
     this.run = handler;

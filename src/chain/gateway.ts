@@ -160,12 +160,12 @@ export function checkMiddleware(middleware: unknown, where: string): void {
 
 /** Gives each middleware the name of its function. The second one named `log` becomes `log-2`. */
 export function namedEntries(all: readonly Middleware[]): ChainEntry[] {
-  const taken = new Set<string>();
+  const takenNames = new Set<string>();
   return all.map((middleware) => {
     const baseName = middleware.name === "" ? "middleware" : middleware.name;
     let name = baseName;
-    for (let count = 2; taken.has(name); count += 1) name = `${baseName}-${count}`;
-    taken.add(name);
+    for (let count = 2; takenNames.has(name); count += 1) name = `${baseName}-${count}`;
+    takenNames.add(name);
     return { name, middleware };
   });
 }
@@ -219,10 +219,10 @@ class GatewayStack {
     const { entries, upstreams, handler, select } = this.#version;
     const at = entries.findIndex((entry) => entry.name === name);
     if (at === -1) {
-      const wanted = JSON.stringify(name);
+      const quotedName = JSON.stringify(name);
       const names = entries.map((entry) => entry.name).join(", ");
-      if (names === "") throw new TypeError(`Cannot replace ${wanted}: the chain has no middleware`);
-      throw new TypeError(`The chain has no middleware ${wanted}; it has ${names}`);
+      if (names === "") throw new TypeError(`Cannot replace ${quotedName}: the chain has no middleware`);
+      throw new TypeError(`The chain has no middleware ${quotedName}; it has ${names}`);
     }
     void this.update(new StackVersion(entries.with(at, { name, middleware }), upstreams, handler, select));
   }
@@ -232,8 +232,8 @@ class GatewayStack {
     const before = this.#version;
     this.#versions.add(version);
     this.#version = version;
-    const kept = new Set(before.entries.map(({ middleware }) => middleware));
-    for (const { middleware } of version.entries) if (kept.has(middleware)) middleware.changed?.();
+    const keptMiddleware = new Set(before.entries.map(({ middleware }) => middleware));
+    for (const { middleware } of version.entries) if (keptMiddleware.has(middleware)) middleware.changed?.();
     await before.retire();
     if (this.#versions.delete(before)) await Promise.allSettled(before.release());
   }
@@ -374,9 +374,9 @@ class StackVersion {
   /** Closes what no other version uses, also of other gateways. */
   release(budgetMs?: number): Promise<void>[] {
     return this.#parts().map(async (part) => {
-      const left = (users.get(part) ?? 1) - 1;
-      users.set(part, left);
-      if (left === 0) await attempt(async () => part.close?.(budgetMs));
+      const usersLeft = (users.get(part) ?? 1) - 1;
+      users.set(part, usersLeft);
+      if (usersLeft === 0) await attempt(async () => part.close?.(budgetMs));
     });
   }
 

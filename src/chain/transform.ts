@@ -315,18 +315,18 @@ function checkMetadata(metadata: unknown, owner: string, warn: Warn): Metadata {
 }
 
 function checkItems(items: readonly unknown[], { field, key }: List, warn: Warn): readonly unknown[] {
-  const taken = new Set<string>();
+  const takenNames = new Set<string>();
   return items.flatMap((item, index) => {
     const name = isObject(item) ? item[key] : undefined;
     if (!isObject(item) || typeof name !== "string" || name === "") {
       warn(`${field}[${index}] has no \`${key}\`; it is left out`);
       return [];
     }
-    if (taken.has(name)) {
+    if (takenNames.has(name)) {
       warn(sameName(field, key, name));
       return [];
     }
-    taken.add(name);
+    takenNames.add(name);
     // What clients require.
     if (field === "tools") return item["inputSchema"] === undefined ? { ...item, inputSchema: NO_SCHEMA } : item;
     return item["name"] === undefined ? { ...item, name } : item;

@@ -99,8 +99,8 @@ export class ClientRequests {
       if (method === "roots/list") return await this.#roots(context);
       if (isRequestOf(request, "sampling/createMessage")) return await this.#sample(request.params, context);
       if (!isRequestOf(request, "elicitation/create")) throw methodNotFound(method);
-      const { params: asked } = request;
-      return await (asked.mode === "url" ? this.#openUrl(asked, context) : this.#fillForm(asked, context));
+      const { params: question } = request;
+      return await (question.mode === "url" ? this.#openUrl(question, context) : this.#fillForm(question, context));
     } catch (error) {
       // A mistake in the handler. The server may hide it, so the user of the client learns of it here.
       if (!signal.aborted && (!(error instanceof McpError) || errorKind(error) === "internal_error")) {

@@ -324,21 +324,21 @@ async function buildGateway(
     }
     const inner = known?.inner.key === innerKey ? known.inner.made : await createUpstream(entry);
     if (inner === undefined) return;
-    const made = middleware.length === 0 ? inner : withMiddleware(middleware, inner);
-    if (made !== inner) created.push(made as Gateway);
-    upstreams.set(name, { key, made, inner: { key: innerKey, made: inner } });
+    const wrapped = middleware.length === 0 ? inner : withMiddleware(middleware, inner);
+    if (wrapped !== inner) created.push(wrapped as Gateway);
+    upstreams.set(name, { key, made: wrapped, inner: { key: innerKey, made: inner } });
   }
 
   // Each middleware of before is taken at most once, since one that appears twice holds its state twice.
-  const left = [...(before?.chain ?? [])];
+  const reusable = [...(before?.chain ?? [])];
   const built: BuiltMiddleware[] = [];
   const [first, ...others] = config.upstreams.keys();
   const only = others.length === 0 ? first : undefined;
   for (const entry of config.chain) {
     const key = middlewareKey(entry);
-    const at = left.findIndex((part) => part.key === key && (part.only === only || !usesUpstream(part.made)));
-    const made = at === -1 ? await createMiddleware(entry, only, true) : left.splice(at, 1)[0]?.made;
-    if (made !== undefined) built.push({ key, made, only });
+    const at = reusable.findIndex((part) => part.key === key && (part.only === only || !usesUpstream(part.made)));
+    const middleware = at === -1 ? await createMiddleware(entry, only, true) : reusable.splice(at, 1)[0]?.made;
+    if (middleware !== undefined) built.push({ key, made: middleware, only });
   }
   const upstreams = new Map<string, BuiltUpstream>();
   for (const entry of config.upstreams.values()) await buildUpstream(entry, before?.upstreams.get(entry.name));

@@ -42,8 +42,8 @@ export const STRING_WITH_VARIABLE: Schema = { type: "string", pattern: WITH_VARI
 /** Reports a value of the wrong type. */
 export function wrongType(cursor: Cursor, expected: string, hint?: string): undefined {
   const { kind } = cursor;
-  const got = kind === "null" ? kind : `${/^[ao]/.test(kind) ? "an" : "a"} ${kind}`;
-  return cursor.error(`expected ${expected}, got ${got}`, hint);
+  const actual = kind === "null" ? kind : `${/^[ao]/.test(kind) ? "an" : "a"} ${kind}`;
+  return cursor.error(`expected ${expected}, got ${actual}`, hint);
 }
 
 function expand(cursor: Cursor, expected: string): Expanded | undefined {
@@ -54,7 +54,7 @@ export const anyString: Reader<string> = reader({ type: "string" }, (cursor) => 
 
 /** A string that must meet a condition; `problem` is reported if it does not. `pattern` is for the schema. */
 export function stringThat(
-  fits: (given: string) => boolean,
+  fits: (text: string) => boolean,
   problem: string,
   hint: string,
   pattern?: string,
@@ -76,7 +76,7 @@ export const nonEmptyString: Reader<string> = stringThat(
 /** `advise` returns the hint for a string that is not one of the choices. */
 export function oneOf<const T extends string>(
   choices: readonly T[],
-  advise: (given: string) => string | undefined = (text) => suggest(text, choices),
+  advise: (text: string) => string | undefined = (text) => suggest(text, choices),
 ): Reader<T> {
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
   return reader({ anyOf: [{ enum: choices }, STRING_WITH_VARIABLE] }, (cursor) => {

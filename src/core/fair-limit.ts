@@ -12,7 +12,7 @@ export class FairLimit {
   readonly #max: number;
   readonly #maxEach: number;
   /** Places by principal; empty if one principal may have all of them. */
-  readonly #taken = new Map<string | undefined, number>();
+  readonly #placesOf = new Map<string | undefined, number>();
   #total = 0;
 
   /** `maxEach` is for one principal. Pass `max` if callers are not authenticated, since all of them count as one. */
@@ -25,9 +25,9 @@ export class FairLimit {
   take(principal: string | undefined, size = 1): "full" | "share" | undefined {
     if (this.#total > 0 && this.#total + size > this.#max) return "full";
     if (this.#maxEach < this.#max) {
-      const count = this.#taken.get(principal) ?? 0;
+      const count = this.#placesOf.get(principal) ?? 0;
       if (count > 0 && count + size > this.#maxEach) return "share";
-      this.#taken.set(principal, count + size);
+      this.#placesOf.set(principal, count + size);
     }
     this.#total += size;
     return undefined;
@@ -35,8 +35,8 @@ export class FairLimit {
 
   release(principal: string | undefined, size = 1): void {
     this.#total -= size;
-    const count = (this.#taken.get(principal) ?? 0) - size;
-    if (count > 0) this.#taken.set(principal, count);
-    else this.#taken.delete(principal);
+    const count = (this.#placesOf.get(principal) ?? 0) - size;
+    if (count > 0) this.#placesOf.set(principal, count);
+    else this.#placesOf.delete(principal);
   }
 }

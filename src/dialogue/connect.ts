@@ -67,29 +67,29 @@ export async function openConnection(
   connect: (failure?: ConnectionError) => Transport | Promise<Transport>,
   options: ServerConnectionOptions,
 ): Promise<ServerConnection> {
-  const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
+  const wantedRevision = options.revision === undefined ? undefined : knownRevision(options.revision);
   const { probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const startTimeoutMs = startLimitMs(options);
-  const isSessionFirst = (wanted?.style ?? options.style) === "session";
+  const isSessionFirst = (wantedRevision?.style ?? options.style) === "session";
   let peer = await openPeer(connect, options);
   const reopenIfClosed = async (failure: ConnectionError): Promise<void> => {
     if (failure.kind !== "closed") return;
     await peer.close().catch(() => undefined);
     peer = await openPeer(() => connect(failure), options);
   };
-  const tryStateless = (ms: number): Promise<ProbeResult> => probe(peer, options, wanted ?? NEWEST, ms);
+  const tryStateless = (ms: number): Promise<ProbeResult> => probe(peer, options, wantedRevision ?? NEWEST, ms);
   try {
     let failure: ConnectionError;
     try {
-      if (isSessionFirst) return await openSession(peer, options, wanted);
-      const probed = await tryStateless(wanted === undefined ? probeTimeoutMs : startTimeoutMs);
+      if (isSessionFirst) return await openSession(peer, options, wantedRevision);
+      const probed = await tryStateless(wantedRevision === undefined ? probeTimeoutMs : startTimeoutMs);
       if (probed.back !== undefined) return serverConnection(peer, probed.back, () => probed.discovered);
-      if (wanted !== undefined) throw revisionRefused(wanted, probed.error);
+      if (wantedRevision !== undefined) throw revisionRefused(wantedRevision, probed.error);
       if (probed.final) throw probed.error;
       return await openSession(peer, options, undefined, probed.late);
     } catch (error) {
       const mayRetry = isSessionFirst ? NO_HANDSHAKE : PROBE_REFUSED;
-      if (wanted !== undefined || !(error instanceof ConnectionError) || !mayRetry.has(error.kind)) throw error;
+      if (wantedRevision !== undefined || !(error instanceof ConnectionError) || !mayRetry.has(error.kind)) throw error;
       failure = error;
     }
     await reopenIfClosed(failure);
@@ -182,11 +182,11 @@ export function revisionRefused(revision: Revision, error: Error): Error {
 export async function openSession(
   peer: Peer,
   options: ServerConnectionOptions,
-  wanted: Revision | undefined,
+  wantedRevision: Revision | undefined,
   late?: Promise<ProbeResult>,
 ): Promise<ServerConnection> {
   const overtaken = new AbortController();
-  const session = ignoreRejection(initializeSession(peer, options, wanted, overtaken.signal));
+  const session = ignoreRejection(initializeSession(peer, options, wantedRevision, overtaken.signal));
   const server = late && (await lateStateless(session, late, options.probeTimeoutMs));
   if (server !== undefined) {
     overtaken.abort(new Error("The server speaks a stateless revision"));
@@ -224,13 +224,13 @@ async function lateStateless(
 async function initializeSession(
   peer: Peer,
   options: ServerConnectionOptions,
-  wanted: Revision | undefined,
+  wantedRevision: Revision | undefined,
   overtaken: AbortSignal,
 ): Promise<SessionBack> {
   const sessions = REVISIONS.filter(({ style }) => style === "session");
-  const offers = wanted ?? sessions.find(({ name }) => name === options.offers) ?? sessions.at(-1);
+  const offers = wantedRevision ?? sessions.find(({ name }) => name === options.offers) ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
-  const accepts = wanted === undefined ? sessions : [wanted];
+  const accepts = wantedRevision === undefined ? sessions : [wantedRevision];
   const { defaultContext, startTimeoutMs = START_TIMEOUT_MS } = options;
   const startContext: Context = { ...defaultContext, signal: AbortSignal.any([defaultContext.signal, overtaken]) };
   try {

@@ -93,8 +93,8 @@ export class LineReader {
   #keep(bytes: Buffer, start: number, end: number): void {
     const length = this.buffered + end - start;
     if (length > this.#buffer.length) {
-      const wanted = Math.max(MIN_BUFFER_BYTES, length, 2 * this.#buffer.length);
-      const larger = Buffer.allocUnsafeSlow(Math.min(wanted, this.#options.maxBytes));
+      const wantedBytes = Math.max(MIN_BUFFER_BYTES, length, 2 * this.#buffer.length);
+      const larger = Buffer.allocUnsafeSlow(Math.min(wantedBytes, this.#options.maxBytes));
       this.#buffer.copy(larger, 0, 0, this.buffered);
       this.#buffer = larger;
     }

@@ -153,9 +153,9 @@ function parseString(bytes: Buffer, start: number, end: number): string {
 }
 
 /** The end of a piece, moved back if it would be inside a character or an escape. */
-function pieceEnd(bytes: Buffer, start: number, wanted: number, end: number): number {
-  if (wanted >= end) return end;
-  let at = wanted;
+function pieceEnd(bytes: Buffer, start: number, wantedEnd: number, end: number): number {
+  if (wantedEnd >= end) return end;
+  let at = wantedEnd;
   while (((bytes[at] ?? 0) & 0xc0) === 0x80) at -= 1;
   for (let back = 1; back < ESCAPE_BYTES; back += 1) {
     if (isEscaped(bytes, start, at - back + 1)) return at - back;

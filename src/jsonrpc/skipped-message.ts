@@ -86,8 +86,8 @@ export class SkippedMessage {
   #keep(bytes: Buffer, from: number, end: number): void {
     if (this.#key !== undefined && this.#key !== "id") return;
     // One byte more than the maximum shows that it is too long.
-    const left = MAX_TOKEN_BYTES + 1 - this.#token.length;
-    this.#token += bytes.toString("latin1", from, Math.min(end, from + Math.max(left, 0)));
+    const room = MAX_TOKEN_BYTES + 1 - this.#token.length;
+    this.#token += bytes.toString("latin1", from, Math.min(end, from + Math.max(room, 0)));
   }
 
   #endKey(): void {

@@ -317,8 +317,8 @@ async function listed(
     for (const item of pageItems) if (isObject(item)) keys.add(item[key]);
     if (listedItems.every((item) => keys.has(item[key]))) break;
   }
-  const kept = listedItems.filter((item) => keys.has(item[key]));
-  if (kept.length === 0) return first;
+  const known = listedItems.filter((item) => keys.has(item[key]));
+  if (known.length === 0) return first;
   const { nextCursor: _more, ...rest } = first;
-  return { ...rest, [field]: kept };
+  return { ...rest, [field]: known };
 }

@@ -46,8 +46,8 @@ export class SealedStates {
     input: RetryInput,
   ): InputRequiredResult {
     // What is asked again gets a new answer; the other answers are final.
-    const kept = Object.entries(input.answers).filter(([key]) => !Object.hasOwn(required.requests, key));
-    const answers = Object.fromEntries(kept);
+    const earlier = Object.entries(input.answers).filter(([key]) => !Object.hasOwn(required.requests, key));
+    const answers = Object.fromEntries(earlier);
     for (const { method, params } of Object.values(required.requests)) {
       checkClientRequest({ method, params: params ?? {} }, context.caller.capabilities);
     }

@@ -455,8 +455,8 @@ class Registry {
 
   async #listen(request: RequestOf<"subscriptions/listen">, context: Context): Promise<EmptyResult> {
     const { listChanged = true, subscribe = true } = this.#options;
-    const asked = request.params.notifications;
-    const { taskIds = [], resourceSubscriptions = [] } = asked;
+    const filter = request.params.notifications;
+    const { taskIds = [], resourceSubscriptions = [] } = filter;
     const withTasks = this.#groups.has("tasks") && taskIds.length > 0;
     const tasks = withTasks ? await (await this.#loadTasks()).store.subscribe(taskIds, context) : undefined;
     const resources = new Map<string, readonly string[]>();
@@ -467,9 +467,9 @@ class Registry {
     // Refuse the whole subscription instead of granting less, so that the error names all missing scopes.
     const scopes = new Set([...resources.values(), tasks?.scopes ?? []].flat());
     demandScopes([...scopes], context.caller, "The subscription");
-    const lists = listsIn(asked).filter((list) => listChanged && this.#groups.has(list));
+    const lists = listsIn(filter).filter((list) => listChanged && this.#groups.has(list));
     const changes = filterFor(lists, { resourceSubscriptions: [...resources.keys()] });
-    await this.subscriptions.listen(asked, context, changes, tasks);
+    await this.subscriptions.listen(filter, context, changes, tasks);
     return this.#results.complete({});
   }
 }

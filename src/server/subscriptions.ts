@@ -17,12 +17,12 @@ export class Subscriptions {
 
   /** Resolves when the subscription has ended. `changes`: the lists and resources that are granted. */
   async listen(
-    asked: SubscriptionFilter,
+    filter: SubscriptionFilter,
     context: Context,
     changes: SubscriptionFilter,
     tasks?: TaskSubscription,
   ): Promise<void> {
-    const subscriber = new Subscriber(context, asked);
+    const subscriber = new Subscriber(context, filter);
     subscriber.acknowledge(changes, tasks);
     // The subscription of a session to the lists also carries vendors' notifications.
     const isStream = context.caller.style === "session" && subscriber.isMain;

@@ -229,7 +229,7 @@ export class Tools {
       if (created.has(name)) throw alreadyRegistered(`Tool ${name}`);
       created.set(name, this.#create(name, options, handler));
     }
-    for (const each of created.values()) this.#set(each);
+    for (const tool of created.values()) this.#set(tool);
   }
 
   #create(name: string, options: ToolOptions, run: Tool["run"]): Created {

@@ -35,11 +35,11 @@ export class PendingInputs {
     return Object.fromEntries([...this.#open].map(([key, { request }]) => [key, request])) as InputRequests;
   }
 
-  async ask(request: Request, { key: wanted, signal }: AskOptions = {}): Promise<Result> {
+  async ask(request: Request, { key: wantedKey, signal }: AskOptions = {}): Promise<Result> {
     // Throws for a request that has no JSON form, since a task with such a request could not be sent.
     JSON.stringify(request);
     signal?.throwIfAborted();
-    const key = this.#newKey(wanted);
+    const key = this.#newKey(wantedKey);
     const answer = deferred<Result>();
     const unwatch = onAbort(signal, () => {
       if (this.#open.delete(key)) answer.reject(signal?.reason);
@@ -85,10 +85,10 @@ export class PendingInputs {
     }
   }
 
-  #newKey(wanted: string | undefined): string {
+  #newKey(wantedKey: string | undefined): string {
     let count = this.#used.size + 1;
-    let key = wanted ?? String(count);
-    while (this.#used.has(key)) key = `${wanted ?? ""}${++count}`;
+    let key = wantedKey ?? String(count);
+    while (this.#used.has(key)) key = `${wantedKey ?? ""}${++count}`;
     this.#used.add(key);
     return key;
   }

@@ -159,8 +159,8 @@ function isBytes(value: unknown): boolean {
 export function checkNotification(notification: unknown): void {
   const { method, params } = fieldsOf(notification);
   if (typeof method !== "string" || method === "") {
-    const got = isObject(notification) ? `a method that is ${kindOf(method)}` : kindOf(notification);
-    throw new TypeError(`A notification is { method: "notifications/acme/tick", params: { ... } }, not ${got}`);
+    const actual = isObject(notification) ? `a method that is ${kindOf(method)}` : kindOf(notification);
+    throw new TypeError(`A notification is { method: "notifications/acme/tick", params: { ... } }, not ${actual}`);
   }
   if (params === undefined) return;
   if (!isObject(params)) throw new TypeError(`${method}: \`params\` must be an object, not ${kindOf(params)}`);

@@ -37,7 +37,7 @@ interface SchemaNode {
 /** The header parameters of an input schema. Each object is visited twice at most, so cycles end. */
 export function headerParams(inputSchema: object): HeaderParams {
   const params: HeaderParam[] = [];
-  const taken = new Set<string>();
+  const takenHeaders = new Set<string>();
   const seen = { plain: new Set<object>(), other: new Set<object>() };
   const nodes: SchemaNode[] = [{ schema: inputSchema, key: "", parent: undefined, isPlain: true }];
   // The array grows during the loop.
@@ -50,9 +50,9 @@ export function headerParams(inputSchema: object): HeaderParams {
     const annotated = annotation(node);
     if (annotated !== undefined) {
       if ("problem" in annotated) return { params: [], problem: annotated.problem };
-      if (taken.has(annotated.header))
+      if (takenHeaders.has(annotated.header))
         return { params: [], problem: `${annotated.header} is the header of two arguments` };
-      taken.add(annotated.header);
+      takenHeaders.add(annotated.header);
       params.push(annotated);
     }
     for (const { keyword, name, schema } of innerSchemas(node.schema)) {

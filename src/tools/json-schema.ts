@@ -111,11 +111,11 @@ export function createUntrustedCheck(schema: JsonSchema, owner: string): SchemaC
   };
 }
 
-/** `left`, less about the length of a value as JSON. Negative if the value is longer: the rest of it is not looked at. */
-function subtractLength(left: number, value: unknown): number {
-  if (typeof value === "string") return left - value.length;
-  if (typeof value !== "object" || value === null) return left - 1;
-  let rest = left - 2;
+/** `room`, less about the length of a value as JSON. Negative if the value is longer: the rest of it is not looked at. */
+function subtractLength(room: number, value: unknown): number {
+  if (typeof value === "string") return room - value.length;
+  if (typeof value !== "object" || value === null) return room - 1;
+  let rest = room - 2;
   if (Array.isArray(value)) {
     for (let at = 0; at < value.length && rest >= 0; at += 1) rest = subtractLength(rest - 1, value[at]);
     return rest;
@@ -135,8 +135,8 @@ function withoutPatterns({ pattern: _pattern, patternProperties, ...schema }: Js
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => (made ??= make());
+  let promise: Promise<T> | undefined;
+  return () => (promise ??= make());
 }
 
 /** Returns the issues of a value; undefined if it is valid. */

@@ -90,8 +90,8 @@ export function shortList(
   include: readonly string[],
 ): Result {
   const { nextCursor: _more, ...rest } = first;
-  const taken = new Set(searchTools.map(({ name }) => name));
-  const isShown = (name: string): boolean => !taken.has(name) && include.some((glob) => matchesGlob(glob, name));
+  const takenNames = new Set(searchTools.map(({ name }) => name));
+  const isShown = (name: string): boolean => !takenNames.has(name) && include.some((glob) => matchesGlob(glob, name));
   return { ...rest, tools: [...searchTools, ...tools.filter(({ name }) => isShown(name))] };
 }
 

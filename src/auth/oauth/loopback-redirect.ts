@@ -93,13 +93,13 @@ export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirec
     response.writeHead(200, HEADERS).end(hasError ? ERROR_PAGE : page);
   };
 
-  const bind = async (address: string, wanted: number): Promise<Server> => {
+  const bind = async (address: string, wantedPort: number): Promise<Server> => {
     const { createServer } = await import("node:http");
     const server = createServer({ requestTimeout: 10_000 }, answer);
     return new Promise((resolve, reject) => {
       server.once("error", reject);
       // The timer of a visit keeps the process alive; the server alone does not.
-      server.listen({ host: address, port: wanted, exclusive: true }, () => resolve(server)).unref();
+      server.listen({ host: address, port: wantedPort, exclusive: true }, () => resolve(server)).unref();
     });
   };
 

@@ -256,7 +256,7 @@ export class OAuthAuthorizer implements Authorizer {
 
   async #obtain(
     { server, resource, usesDefaultEndpoints }: TokenTarget,
-    asked: readonly string[],
+    askedScopes: readonly string[],
     key: DPoPKey | undefined,
     signal: AbortSignal,
   ): Promise<Tokens> {
@@ -268,7 +268,7 @@ export class OAuthAuthorizer implements Authorizer {
       binding = { client: current.client.client_id, ...defined({ registered }) };
       return current;
     };
-    const scope = asked.length === 0 ? undefined : asked.join(" ");
+    const scope = askedScopes.length === 0 ? undefined : askedScopes.join(" ");
     const attempt = (): Promise<oauth.TokenEndpointResponse> =>
       this.#grant.obtain({ server, resource, http, signal, client, ...defined({ scope }) });
     let response: oauth.TokenEndpointResponse;
@@ -283,7 +283,7 @@ export class OAuthAuthorizer implements Authorizer {
       throw new NoSignInError(resource, failure);
     }
     const more = { key: await key?.export(), plain: usesDefaultEndpoints || undefined };
-    return checkTokens(toTokens(response, { issuer, resource, ...binding, asked, ...defined(more) }));
+    return checkTokens(toTokens(response, { issuer, resource, ...binding, asked: askedScopes, ...defined(more) }));
   }
 
   async #targetOf({ issuer, resource, plain = false }: Tokens): Promise<TokenTarget> {
@@ -414,6 +414,6 @@ export function scopesToRequest(sources: ScopeSources): readonly string[] {
   return [...scopes].filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
 }
 
-export function includesAll(scopes: readonly string[], wanted: readonly string[]): boolean {
-  return wanted.every((scope) => scopes.includes(scope));
+export function includesAll(scopes: readonly string[], wantedScopes: readonly string[]): boolean {
+  return wantedScopes.every((scope) => scopes.includes(scope));
 }

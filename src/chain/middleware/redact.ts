@@ -49,8 +49,8 @@ function createRedact(options: ValuesOf<typeof OPTIONS>): Middleware {
   return function redact(request, context, next) {
     const sent = inArguments ? redactor.request(request) : request;
     const ask: Context["ask"] = async (question, options) => {
-      const asked = inResults ? { ...question, params: redactor.protocol(question.params) } : question;
-      const answer = await context.ask(asked, options);
+      const redacted = inResults ? { ...question, params: redactor.protocol(question.params) } : question;
+      const answer = await context.ask(redacted, options);
       return inArguments ? (redactor.json(answer) as Result) : answer;
     };
     if (!inResults) return next(sent, copyContext(context, { ask }));

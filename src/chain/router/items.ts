@@ -57,10 +57,10 @@ export function itemAt(
       labelled.push(`${upstream}.${inner.upstream}_${inner.ownName}`);
     }
     const isKnown = inner?.isKnown ?? true;
-    const behind = (inner?.upstreams ?? []).map((innerUpstream) =>
+    const innerUpstreams = (inner?.upstreams ?? []).map((innerUpstream) =>
       upstream === undefined ? innerUpstream : `${upstream}.${innerUpstream}`,
     );
-    const upstreams = upstream === undefined ? behind : [upstream, ...behind];
+    const upstreams = upstream === undefined ? innerUpstreams : [upstream, ...innerUpstreams];
     const otherNames = [...ownNames, ...labelled];
     return new Item({ kind, name, upstream, upstreams, ownNames, otherNames, isKnown, ...more });
   };

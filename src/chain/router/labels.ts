@@ -23,9 +23,9 @@ export function createLabels(
   names: readonly string[],
   prefixOf: (name: string) => string | undefined = () => undefined,
 ): readonly Label[] {
-  const wanted = names.map(prefixOf);
-  const labels = uniqueLabels(names, wanted, cleanName);
-  const schemes = uniqueLabels(names, wanted, (name) =>
+  const prefixes = names.map(prefixOf);
+  const labels = uniqueLabels(names, prefixes, cleanName);
+  const schemes = uniqueLabels(names, prefixes, (name) =>
     name
       .toLowerCase()
       .replaceAll(/[^a-z0-9+-]/g, "-")
@@ -39,16 +39,16 @@ function uniqueLabels(
   prefixes: readonly (string | undefined)[],
   clean: (name: string) => string,
 ): readonly string[] {
-  const taken = new Set<string>();
+  const takenLabels = new Set<string>();
   const labels = names.map((): string | undefined => undefined);
-  const isFree = (label: string): boolean => label.length <= MAX_LABEL_LENGTH && !taken.has(label);
+  const isFree = (label: string): boolean => label.length <= MAX_LABEL_LENGTH && !takenLabels.has(label);
   const set = (index: number, label: string): void => {
     labels[index] = label;
-    taken.add(label);
+    takenLabels.add(label);
   };
   // First those that need no change: a label must not depend on upstreams with names that must be changed.
-  for (const wanted of [prefixes, names]) {
-    for (const [index, wish] of wanted.entries()) {
+  for (const wishes of [prefixes, names]) {
+    for (const [index, wish] of wishes.entries()) {
       if (labels[index] === undefined && wish !== undefined && clean(wish) === wish && isFree(wish) && wish !== "")
         set(index, wish);
     }

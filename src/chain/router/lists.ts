@@ -117,9 +117,9 @@ function knownItem(item: ListItem, keyField: string, key: string, shownName: str
   const known = knownItems.get(item);
   if (known?.shownName === shownName && known.upstream === upstream) return known;
   const added = shownItem(item, keyField, key, shownName, upstream);
-  const made = { shownName, upstream, item: added, length: jsonLength(added) };
-  knownItems.set(item, made);
-  return made;
+  const measured = { shownName, upstream, item: added, length: jsonLength(added) };
+  knownItems.set(item, measured);
+  return measured;
 }
 
 interface ItemsOfPage {

@@ -98,7 +98,7 @@ export interface NameTableOptions {
   /** The name under which an item was shown before. */
   readonly shownBefore?: (upstream: number, name: string) => string | undefined;
   /** Whether a name was shown for another upstream. */
-  readonly isOthers?: (shown: string, upstream: number) => boolean;
+  readonly isOthers?: (shownName: string, upstream: number) => boolean;
 }
 
 /** The names that are shown for given lists, one for each upstream. */
@@ -140,11 +140,11 @@ export class NameTable {
     const label = (item: NamedRoute): void => add(item, (salt) => forms.labelled(item.upstream, item.name, salt));
     // Names with a label have priority, and own names that are valid before those that had to be changed.
     labelled.forEach(label);
-    const [kept, changed] = [
+    const [unchanged, changed] = [
       free.filter((candidate) => candidate.name === candidate.plain),
       free.filter((candidate) => candidate.name !== candidate.plain),
     ];
-    for (const item of kept)
+    for (const item of unchanged)
       if (this.#routes.has(item.plain)) label(item);
       else this.#set(item.plain, item);
     for (const item of changed) add(item, (salt) => forms.plain(item.name, salt));

@@ -57,7 +57,7 @@ export interface GatewayPart {
    * The handler for an upstream; undefined if it is not in the part. `labelled` returns the name of a tool or prompt
    * with the prefix of the upstream.
    */
-  readonly handlerOf: (name: string, handler: Handler, labelled: (own: string) => string) => Handler | undefined;
+  readonly handlerOf: (name: string, handler: Handler, labelled: (ownName: string) => string) => Handler | undefined;
 }
 
 /** The part that a caller sees; undefined for everything. */

@@ -167,8 +167,8 @@ export class ShownNames {
 
   /** The names in the form of the file. */
   toJson(isKept: (upstream: string) => boolean = () => true): unknown {
-    const kept = [...this.#upstreams].filter(([name]) => isKept(name));
-    const upstreams = kept.map(([name, { rules, tools, prompts }]) => {
+    const keptUpstreams = [...this.#upstreams].filter(([name]) => isKept(name));
+    const upstreams = keptUpstreams.map(([name, { rules, tools, prompts }]) => {
       return { name, rules, tools: [...tools], prompts: [...prompts] };
     });
     return { version: FORMAT_VERSION, upstreams };

@@ -137,14 +137,16 @@ function withoutParameters(schema: Fields, hidden: ReadonlySet<string>): Fields 
       [key, (all as readonly unknown[]).map((tool) => (isObject(tool) ? withoutParameters(tool, hidden) : tool))],
     ];
   });
-  const left = Array.isArray(required) ? (required as readonly string[]).filter((name) => !hidden.has(name)) : [];
+  const stillRequired = Array.isArray(required)
+    ? (required as readonly string[]).filter((name) => !hidden.has(name))
+    : [];
   return {
     ...rest,
     ...(Object.fromEntries(alternatives) as Fields),
     ...(isObject(properties) && {
       properties: Object.fromEntries(Object.entries(properties).filter(([name]) => !hidden.has(name))),
     }),
-    ...(left.length > 0 && { required: left }),
+    ...(stillRequired.length > 0 && { required: stillRequired }),
   };
 }
 

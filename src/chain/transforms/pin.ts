@@ -242,15 +242,15 @@ class Pinner {
           for (const name of removed) pins.set(server, kind, name, undefined);
         }
         // Another gateway may have been faster.
-        const left = changed.filter((item) => differs(pins, item));
-        for (const item of left) {
+        const differing = changed.filter((item) => differs(pins, item));
+        for (const item of differing) {
           const { server, name, current } = item;
           const approved = this.#approvesFirst && isFirst(pins, item) ? current : pinOf(pins, item).approved;
           const held = approved?.digest === current.digest ? undefined : current;
           pins.set(server, kind, name, { ...(approved && { approved }), ...(held && { held }) });
         }
-        for (const { server } of left) pins.setKnown(server, kind);
-        return left.length > 0 || crowded.length > 0;
+        for (const { server } of differing) pins.setKnown(server, kind);
+        return differing.length > 0 || crowded.length > 0;
       }),
     );
   }

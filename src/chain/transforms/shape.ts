@@ -73,23 +73,23 @@ export const shape: DefinedMiddleware<[options?: ShapeOptions]> = define({
 });
 
 function createShape({ maxChars, keepMs, keepBytes, summarize }: ValuesOf<typeof OPTIONS>): Layer {
-  const kept = new KeptResults(keepMs, keepBytes);
+  const keptResults = new KeptResults(keepMs, keepBytes);
   const cut = (result: Result, request: Request, context: Context): Result | Promise<Result> => {
     if (!isTooLong(result, maxChars)) return result;
     if (summarize === undefined || textLength(result) <= maxChars)
-      return shorten(result, maxChars, kept, context.caller);
+      return shorten(result, maxChars, keptResults, context.caller);
     const summary = summaryOf(() => summarize(wholeText(result), request, context), maxChars);
-    return summary.then((text) => shorten(result, maxChars, kept, context.caller, text));
+    return summary.then((text) => shorten(result, maxChars, keptResults, context.caller, text));
   };
   const call = (request: Request, context: Context, next: Handler): Promise<Result> =>
     request.params["name"] === READ_RESULT
-      ? readResult(kept, maxChars, request, context, next)
+      ? readResult(keptResults, maxChars, request, context, next)
       : next(request, context).then((result) => cut(result, request, context));
   const cutTask = (notification: Notification, { caller }: Context): Notification => {
     const { method, params } = notification;
     const result = method === "notifications/tasks" ? params?.["result"] : undefined;
     if (!isObject(result) || !isTooLong(result, maxChars)) return notification;
-    return { ...notification, params: { ...params, result: shorten(result, maxChars, kept, caller) } };
+    return { ...notification, params: { ...params, result: shorten(result, maxChars, keptResults, caller) } };
   };
   const middleware: Middleware = function shape(request, context, next) {
     const { method, params } = request;
@@ -106,7 +106,8 @@ function createShape({ maxChars, keepMs, keepBytes, summarize }: ValuesOf<typeof
     }
     if (method === "resources/read") {
       const { uri } = params;
-      const keptResult = typeof uri === "string" && uri.startsWith(PREFIX) ? kept.read(uri, context.caller) : undefined;
+      const keptResult =
+        typeof uri === "string" && uri.startsWith(PREFIX) ? keptResults.read(uri, context.caller) : undefined;
       if (keptResult !== undefined) return Promise.resolve(keptResult);
       // The upstream may be a gateway that keeps results too, or a server without resources.
       return next(request, context).catch((error: unknown) => {
@@ -118,7 +119,7 @@ function createShape({ maxChars, keepMs, keepBytes, summarize }: ValuesOf<typeof
     if (method === "resources/templates/list") return next(request, context).catch(emptyList("resourceTemplates"));
     return next(request, context);
   };
-  middleware.close = () => kept.clear();
+  middleware.close = () => keptResults.clear();
   const added = { tools: [TOOL], templates: [TEMPLATE] };
   return { transform: { kinds: new Set(), added, item: (item) => item }, middleware };
 }
@@ -138,7 +139,7 @@ function emptyList(field: string): (error: unknown) => Result {
 
 /** Answers a call of `read-result`. A mistake is a result, so that the model can read it. */
 async function readResult(
-  kept: KeptResults,
+  keptResults: KeptResults,
   maxChars: number,
   request: Request,
   context: Context,
@@ -155,7 +156,7 @@ async function readResult(
   if (!isOffset(from) || (to !== undefined && !isOffset(to))) {
     return { ...answer("`from` and `to` must be whole numbers, or 0"), isError: true };
   }
-  const result = kept.find(id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id, context.caller);
+  const result = keptResults.find(id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id, context.caller);
   if (result === undefined) {
     const none = answer(`There is no result ${id}; results are kept for a while only, so call the tool again`);
     // The upstream may be a gateway that keeps results too.
@@ -212,18 +213,18 @@ function wholeText(result: Result): string {
     .join("\n");
 }
 
-function shorten(result: Result, maxChars: number, kept: KeptResults, caller: Caller, summary?: string): Result {
+function shorten(result: Result, maxChars: number, keptResults: KeptResults, caller: Caller, summary?: string): Result {
   const blocks = blocksOf(result);
   const total = textLength(result);
   const { structuredContent, ...rest } = result;
   const isText = total > maxChars;
   const whole = isText ? wholeText(result) : JSON.stringify(structuredContent);
   const mimeType = isText ? "text/plain" : "application/json";
-  const id = kept.add(whole, mimeType, caller);
+  const id = keptResults.add(whole, mimeType, caller);
   const where = (from: number): string =>
     id === undefined ? "" : `; to read more, call the tool ${READ_RESULT} with ${JSON.stringify({ id, from })}`;
-  const notice = (left: number, from: number): string =>
-    `\n[… ${grouped(left)} of ${grouped(total)} characters left out${where(from)} …]\n`;
+  const notice = (leftOut: number, from: number): string =>
+    `\n[… ${grouped(leftOut)} of ${grouped(total)} characters left out${where(from)} …]\n`;
   const others = blocks.filter((block) => textOf(block) === undefined);
   const shortened = !isText
     ? [
@@ -290,8 +291,8 @@ function cutBlocks(
     const tail = lastChars(text, Math.min(text.length, at - tailStart));
     const between = hasNotice ? "" : notice(tailStart - headEnd, headEnd + breaks);
     hasNotice = true;
-    const left = `${head}${between}${tail}`;
-    return left === "" ? [] : [withText(block, left)];
+    const shortText = `${head}${between}${tail}`;
+    return shortText === "" ? [] : [withText(block, shortText)];
   });
 }
 

@@ -193,8 +193,8 @@ export function forwardedHeaders(
   names: readonly string[] = [],
   headers: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
-  const wanted = names.map((name) => name.toLowerCase()).filter((name) => headers[name] !== undefined);
-  return Object.fromEntries(wanted.map((name) => [name, headers[name] ?? ""]));
+  const forwarded = names.map((name) => name.toLowerCase()).filter((name) => headers[name] !== undefined);
+  return Object.fromEntries(forwarded.map((name) => [name, headers[name] ?? ""]));
 }
 
 const COMMAND_OPTIONS: OptionNames<Command> = optionNames("command args env inheritEnv cwd");

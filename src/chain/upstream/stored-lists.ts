@@ -254,8 +254,8 @@ export class ListsStore {
 
   set(stored: StoredLists | undefined): Promise<void> {
     this.#reading = stored === undefined ? Promise.resolve(undefined) : undefined;
-    const kept = this.#keep(stored === undefined || !this.#asks ? stored : { ...stored, asks: true });
-    return this.#inTurn(() => this.#write(kept));
+    const toWrite = this.#keep(stored === undefined || !this.#asks ? stored : { ...stored, asks: true });
+    return this.#inTurn(() => this.#write(toWrite));
   }
 
   /** Records that the upstream asks. */
@@ -277,8 +277,8 @@ export class ListsStore {
     return (this.#saved = this.#saved.then(write));
   }
 
-  #write(kept: StoredLists | undefined): Promise<void> {
-    return kept === undefined ? this.#file.delete() : this.#file.write(kept);
+  #write(lists: StoredLists | undefined): Promise<void> {
+    return lists === undefined ? this.#file.delete() : this.#file.write(lists);
   }
 
   async #read(): Promise<StoredLists | undefined> {

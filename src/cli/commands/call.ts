@@ -67,7 +67,7 @@ async function useNamed<Item extends { readonly name: string }, Answer extends o
   line: TargetLine<typeof FLAGS>,
   kind: NamedKind<Item>,
   print: (answer: Answer, output: ContentOutput) => Promise<void>,
-  send: (item: Item, given: readonly Argument[], context: CommandContext, name: string) => Promise<Answer>,
+  send: (item: Item, callArguments: readonly Argument[], context: CommandContext, name: string) => Promise<Answer>,
 ): Promise<number> {
   const { values, words } = line;
   const [name = "", ...pairs] = words;

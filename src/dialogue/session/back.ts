@@ -59,7 +59,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   readonly #renewal: SessionRenewal;
   readonly #tasks: TasksBack;
   /** The server's requests that are being answered, by id. */
-  readonly #asked = new Map<IdKey, AbortController>();
+  readonly #questions = new Map<IdKey, AbortController>();
   /** How many they are. A server may use one id for many requests. */
   #openRequests = 0;
   readonly #attribution = new CallAttribution();
@@ -167,9 +167,9 @@ export class SessionBack implements PeerListener, ServerTasksHost {
   #withServerInfo(method: string, result: Result): Result {
     const info = this.terms.discovered._meta?.[META.serverInfo];
     if (info === undefined || isVendorMethod(method)) return result;
-    const shown = copyFields(result);
-    shown["_meta"] = addFields({ [META.serverInfo]: info }, result._meta);
-    return shown;
+    const visible = copyFields(result);
+    visible["_meta"] = addFields({ [META.serverInfo]: info }, result._meta);
+    return visible;
   }
 
   /** Sends a request of a task. Returns the answer in the server's revision; errors are in the newest. */
@@ -268,7 +268,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     } else if (method === "notifications/message") this.#log({ method, params }, requestId);
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params;
-      if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellationError(reason, "the server"));
+      if (isId(requestId)) this.#questions.get(idKey(requestId))?.abort(cancellationError(reason, "the server"));
     } else {
       const plain: Notification = lifted.params === undefined ? { method } : { method, params };
       const call = isVendorMethod(method) ? this.#peer.findCall(requestId) : undefined;
@@ -288,7 +288,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     const { id, method } = message;
     const request: Request = { method, params: message.params ?? {} };
     const stop = new AbortController();
-    this.#asked.set(idKey(id), stop);
+    this.#questions.set(idKey(id), stop);
     const task = this.#tasks.askTarget(request.params);
     const named = this.#peer.findCall(requestId);
     const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
@@ -318,7 +318,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
       }),
     );
     this.#openRequests -= 1;
-    this.#asked.delete(idKey(id));
+    this.#questions.delete(idKey(id));
     for (const call of calls) call.onWait?.(false);
     if (!stop.signal.aborted) this.#peer.send(answer);
   }
@@ -339,8 +339,8 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     ask: (context: Pick<Context, "ask" | "caller">) => Promise<Result>,
     isFinal: () => boolean,
   ): Promise<Result> {
-    for (let left = calls; ;) {
-      const call = left.at(-1);
+    for (let remaining = calls; ;) {
+      const call = remaining.at(-1);
       try {
         return await ask(call?.context ?? this.#outsideCalls());
       } catch (error) {
@@ -351,7 +351,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
         // A call that was cancelled by its client may have made the request. Then the answer no longer matters.
         const isAnswered = call !== undefined && !this.#peer.calls.has(call.id) && !call.context.signal.aborted;
         if (!isAnswered || isFinal()) throw error;
-        left = left.filter(({ id }) => this.#peer.calls.has(id));
+        remaining = remaining.filter(({ id }) => this.#peer.calls.has(id));
       }
     }
   }
@@ -405,8 +405,8 @@ export class SessionBack implements PeerListener, ServerTasksHost {
  * subscription to list changes reports changed roots. Subscriptions to resources or tasks are ignored.
  */
 function onRootsChanged(listen: Request, { session }: Context, notify: () => void): () => void {
-  const wanted = fieldsOf(listen.params["notifications"]);
-  const isOther = wanted["resourceSubscriptions"] !== undefined || wanted["taskIds"] !== undefined;
+  const filter = fieldsOf(listen.params["notifications"]);
+  const isOther = filter["resourceSubscriptions"] !== undefined || filter["taskIds"] !== undefined;
   return (isOther ? undefined : session?.onRootsChanged?.(notify)) ?? nothing;
 }
 
@@ -427,8 +427,8 @@ function withoutEnvelope(params: Params): Params {
   if (_meta === undefined && isPlain) return params;
   const { _meta: _envelope, inputResponses: _answers, requestState: _state, ...rest } = params;
   if (_meta === undefined) return rest;
-  const kept = Object.entries(_meta).filter(([key]) => !ENVELOPE.has(key));
-  return kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) };
+  const visibleMeta = Object.entries(_meta).filter(([key]) => !ENVELOPE.has(key));
+  return visibleMeta.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(visibleMeta) };
 }
 
 const PLAIN: TaskRequestOptions = {};

@@ -101,8 +101,8 @@ export class ClientTasks {
   }
 
   async #create({ method, params: taskParams }: Request, context: Context): Promise<Result> {
-    const { task: wanted, ...params } = taskParams;
-    const ttl = isObject(wanted) ? wanted["ttl"] : null;
+    const { task: taskWish, ...params } = taskParams;
+    const ttl = isObject(taskWish) ? taskWish["ttl"] : null;
     if (ttl !== undefined && !Number.isInteger(ttl)) {
       throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is an integer");
     }
@@ -121,7 +121,7 @@ export class ClientTasks {
     const call: Context = {
       ...withTasksExtension(context),
       notify,
-      task: { mode: "required", params: wanted as Json },
+      task: { mode: "required", params: taskWish as Json },
     };
     const result = await callWithInput(this.#host.handler, { method, params }, call);
     const { caller } = context;

@@ -53,9 +53,9 @@ export class ServerSubscriptions {
    * connection closes first.
    */
   async listen(request: Request, context: Context, tasks?: TaskSubscription): Promise<Result> {
-    const asked = filterOf(request);
-    const lists = listsIn(asked, changingLists(this.#session.terms.capabilities));
-    const uris = [...new Set(namesIn(asked, "resourceSubscriptions"))];
+    const wantedFilter = filterOf(request);
+    const lists = listsIn(wantedFilter, changingLists(this.#session.terms.capabilities));
+    const uris = [...new Set(namesIn(wantedFilter, "resourceSubscriptions"))];
     // The filter has all URIs before the server answers, since an update may come together with the answer.
     const subscriber = new Subscriber(context, filterFor(lists, { resourceSubscriptions: uris }));
     // A subscription to tasks alone does not get messages outside any call.

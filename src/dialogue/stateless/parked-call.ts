@@ -42,7 +42,7 @@ export class ParkedCall {
   /** Answers the client's request that currently waits for the call. */
   #waiter: ((next: Result | Promise<Result>) => void) | undefined;
   #notify: ((notification: Notification) => void) | undefined;
-  #kept: Notification[] = [];
+  #keptNotifications: Notification[] = [];
   #gathering: NodeJS.Timeout | undefined;
   #unnamed = 0;
 
@@ -139,7 +139,7 @@ export class ParkedCall {
   #resume(answers: Json, notify: (notification: Notification) => void): Promise<Result> {
     if (this.#outcome !== undefined) return this.#outcome;
     this.#notify = notify;
-    for (const notification of this.#kept.splice(0)) notify(notification);
+    for (const notification of this.#keptNotifications.splice(0)) notify(notification);
     const next = new Promise<Result>((resolve) => {
       this.#waiter = resolve;
     });
@@ -152,7 +152,7 @@ export class ParkedCall {
   end(outcome: Promise<Result>): void {
     this.#outcome = outcome;
     this.#rejectInputs(new Error(ALREADY_ANSWERED));
-    this.#kept = [];
+    this.#keptNotifications = [];
     // The call may be kept for repeated retries, so release what its client sent, which may be large.
     this.#responses = {};
     this.#park = undefined;
@@ -183,10 +183,10 @@ export class ParkedCall {
   /** Keeps a notification until the client retries. Of progress notifications, only the newest is kept. */
   #keep(notification: Notification): void {
     if (notification.method === "notifications/progress") {
-      this.#kept = this.#kept.filter(({ method }) => method !== notification.method);
+      this.#keptNotifications = this.#keptNotifications.filter(({ method }) => method !== notification.method);
     }
-    this.#kept.push(notification);
-    if (this.#kept.length > MAX_KEPT_NOTIFICATIONS) this.#kept.shift();
+    this.#keptNotifications.push(notification);
+    if (this.#keptNotifications.length > MAX_KEPT_NOTIFICATIONS) this.#keptNotifications.shift();
   }
 
   #rejectInputs(reason: unknown): void {

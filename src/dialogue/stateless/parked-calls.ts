@@ -106,7 +106,7 @@ export class ParkedCalls {
       const input = checkInput(inputRequest, request, call);
       const { ParkedCall } = await (loading ??= import("./parked-call.ts"));
       if (isOver) throw new Error(ALREADY_ANSWERED);
-      const park = (made: ParkedCall, inputRequests: Json): Result => this.#park(made, request, inputRequests);
+      const park = (parked: ParkedCall, inputRequests: Json): Result => this.#park(parked, request, inputRequests);
       parked ??= new ParkedCall(request, call, resolve, park);
       return parked.ask(input, options);
     };

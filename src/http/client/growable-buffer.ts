@@ -53,14 +53,14 @@ export class GrowableBuffer {
     this.#view = EMPTY;
   }
 
-  #grow(wanted: number): void {
+  #grow(wantedBytes: number): void {
     const before = this.bytes;
     const isMoved = this.#memory === undefined;
-    if (isMoved && wanted <= RETAINED_BYTES)
-      this.#view = Buffer.allocUnsafe(Math.min(Math.max(FIRST_BYTES, 2 * wanted), RETAINED_BYTES));
+    if (isMoved && wantedBytes <= RETAINED_BYTES)
+      this.#view = Buffer.allocUnsafe(Math.min(Math.max(FIRST_BYTES, 2 * wantedBytes), RETAINED_BYTES));
     // Grows by an eighth instead of doubling. Spare pages take no memory until they are written, but a later shrink
     // writes zeros to them, so much spare space would then need memory.
-    else this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
+    else this.#resize(Math.min(Math.max(RETAINED_BYTES, wantedBytes + Math.ceil(wantedBytes / 8)), this.#maxBytes));
     if (isMoved) this.#view.set(before);
   }
 

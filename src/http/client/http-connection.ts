@@ -226,8 +226,8 @@ async function readDenial(
   if (answer === undefined) throw refusal ?? accessError(url, status, text, hasAuthorizer);
   // Without a status, the authorizer has tried to get more rights, and says why that failed.
   const reason = refusal === undefined || refusal.status !== undefined ? "" : `; ${refusal.message}`;
-  const said = `${answer.error.message}${reason}`;
-  const body = JSON.stringify({ ...answer, error: { ...answer.error, message: said } });
+  const message = `${answer.error.message}${reason}`;
+  const body = JSON.stringify({ ...answer, error: { ...answer.error, message } });
   return { ...response, text: () => Promise.resolve(body) };
 }
 

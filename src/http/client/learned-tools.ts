@@ -38,12 +38,12 @@ function withoutInvalid(result: Result, facts: ToolFacts, warn: (text: string) =
   facts.learn(result);
   const { tools } = result;
   if (!Array.isArray(tools) || !facts.readsHeaders) return result;
-  const kept = tools.filter((tool: unknown) => {
+  const validTools = tools.filter((tool: unknown) => {
     const name = isObject(tool) ? tool["name"] : undefined;
     const problem = facts.get(name)?.headerProblem;
     if (problem === undefined) return true;
     warn(`The tool ${JSON.stringify(name)} is omitted because it cannot be called over HTTP: ${problem}`);
     return false;
   });
-  return kept.length === tools.length ? result : { ...result, tools: kept };
+  return validTools.length === tools.length ? result : { ...result, tools: validTools };
 }

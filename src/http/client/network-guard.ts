@@ -202,9 +202,9 @@ function parseUrl(address: string | URL): URL {
 }
 
 function toRequest(url: URL, init: RequestInit): ClientHttpRequest {
-  const wanted = (init.method ?? "GET").toUpperCase();
-  const method = METHODS.find((known) => known === wanted);
-  if (method === undefined) throw unsendable(`The method ${wanted} is not supported for ${hostOf(url)}`);
+  const methodName = (init.method ?? "GET").toUpperCase();
+  const method = METHODS.find((known) => known === methodName);
+  if (method === undefined) throw unsendable(`The method ${methodName} is not supported for ${hostOf(url)}`);
   const initHeaders = init.headers ?? {};
   const headers: Record<string, string> = {};
   // `Headers` is not used, because its errors quote the value of a header; those of node:http only name the header.

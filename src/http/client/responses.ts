@@ -136,10 +136,10 @@ export async function readFailure(response: HttpResponse, what: string): Promise
   const { status } = response;
   const text = await readQuotable(response);
   const body = isJson(response) ? parseErrorBody(text) : undefined;
-  const said = body === undefined ? `${quote(text)}${adviceFor(status)}` : `, ${body.message}`;
+  const details = body === undefined ? `${quote(text)}${adviceFor(status)}` : `, ${body.message}`;
   // A 4xx means that the request did not run, except for 408. Neither did a request that is answered with an error.
   const mayHaveRun = body === undefined && (status >= 500 || status === 408);
-  const message = `The server answered ${what} with HTTP ${status}${said}`;
+  const message = `The server answered ${what} with HTTP ${status}${details}`;
   return { error: new ConnectionError("http", message, { status, mayHaveRun }), body };
 }
 

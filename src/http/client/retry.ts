@@ -61,7 +61,7 @@ export function resubscribing(handler: Handler): Handler {
     const grant: Grant = { granted: undefined };
     let failures = 0;
     return keepSubscribed(context, grant, {
-      open: (own) => handler(request, own),
+      open: (listenContext) => handler(request, listenContext),
       reopens: ({ error, granted }) => {
         failures = granted === undefined ? failures + 1 : 0;
         // A subscription that was never acknowledged fails like any other request.

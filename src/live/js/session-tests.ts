@@ -356,7 +356,7 @@ class TestContext {
   readonly fullName: string;
   readonly group = new Group();
   isSkipped: boolean;
-  readonly #subtest: (definition: Definition, own: Group) => Promise<void>;
+  readonly #subtest: (definition: Definition, group: Group) => Promise<void>;
   readonly #abort = new NativeAbortController();
   #subtests: Promise<void> = NativePromise.resolve();
   #mock: Mock | undefined;
@@ -364,7 +364,11 @@ class TestContext {
   #planned: number | undefined;
   #checks = 0;
 
-  constructor(path: readonly string[], options: Options, subtest: (one: Definition, own: Group) => Promise<void>) {
+  constructor(
+    path: readonly string[],
+    options: Options,
+    subtest: (definition: Definition, group: Group) => Promise<void>,
+  ) {
     this.name = path.at(-1) ?? "";
     this.fullName = path.join(" > ");
     this.isSkipped = isSet(options.todo);
