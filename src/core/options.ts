@@ -157,9 +157,7 @@ export interface DefaultField<Description extends string, Type> extends Field<De
   readonly default: Type;
 }
 
-// Fields with fields of their own have types of their own, whose names the build reads.
-
-/** An option that is an object. */
+/** An option that is an object. Fields with fields of their own have types of their own, whose names the build reads. */
 export interface ObjectField<Description extends string, Of extends Fields> extends Field<Description, OptionsOf<Of>> {}
 /** An option that is an object, or true or false. */
 export interface ObjectOrFlagField<Description extends string, Of extends Fields> extends Field<

@@ -7,7 +7,6 @@ import { IS_LONG } from "../../test/support/thoroughness.ts";
 import { chain } from "../chain/chain.ts";
 import type { Gateway } from "../chain/gateway.ts";
 import { filter } from "../chain/transforms/filter.ts";
-import { rename } from "../chain/transforms/rename.ts";
 import { search } from "../chain/transforms/search.ts";
 import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
@@ -16,11 +15,8 @@ import type { Handler, Result } from "../core/handler.ts";
 import { evaluatesCode } from "../core/handler-marks.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
-import { type ListedTool } from "../tools/search.ts";
-import { readTools } from "../tools/search-tools.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { connectInMemory } from "../testing.ts";
-import { ToolCatalogue } from "./tool-catalogue.ts";
 import { codeMode, type CodeMode, type CodeModeOptions, javascript } from "./index.ts";
 import { sandboxProblem } from "./sandbox.ts";
 
@@ -357,87 +353,6 @@ it.each([
   [{ limits: { timeoutMs: "x" } }, "`limits.timeoutMs` must be a number"],
 ])("refuses the options %j", (given, message) => {
   expect(() => codeMode(notes(), given as never)).toThrow(message);
-});
-
-// The names of tools in code: from the upstream and its own names, valid and unique.
-
-function serverWith(...names: readonly string[]): Server {
-  const server = createServer({ name: "sample", version: "1.0.0" });
-  for (const name of names) server.tool(name, { description: `Does ${name}. And more.` }, () => name);
-  return server;
-}
-
-const pathsOf = (tools: readonly ListedTool[], only?: string): string[] =>
-  new ToolCatalogue(tools, only).entries.map(({ path, name }) => `${path} = ${name}`);
-
-const upstream = (name: string, tool: string, own?: string): ListedTool => ({
-  name: tool,
-  _meta: { "catenary/upstream": name, ...(own !== undefined && { "catenary/names": [own] }) },
-});
-
-it("takes the upstream and the upstream's own name, however the gateway shows it", async () => {
-  const gateway = chain(rename({ tools: { other: "renamed" } })).to({
-    notes: serverWith("search", "other"),
-    "big-mail": serverWith("search", "send-all", "a.b"),
-  });
-  const { tools } = await readTools(gateway, fakeContext().context);
-  await gateway.close();
-  expect(pathsOf(tools)).toEqual([
-    "notes.search = notes_search",
-    "notes.renamed = renamed",
-    "big_mail.search = big-mail_search",
-    "big_mail.send_all = send-all",
-    expect.stringMatching(/^big_mail\.a_b = a_b-[0-9a-z]{7}$/),
-  ]);
-});
-
-it("names the only upstream, whose tools do not say it", () => {
-  expect(pathsOf([{ name: "search" }, { name: "read-all" }], "notes")).toEqual([
-    "notes.search = search",
-    "notes.read_all = read-all",
-  ]);
-  expect(pathsOf([{ name: "search" }, { name: "2nd" }, { name: "" }])).toEqual([
-    "search_ = search",
-    "_2nd = 2nd",
-    "_ = ",
-  ]);
-});
-
-it("makes paths unique, and none that a session needs itself", () => {
-  const tools = [
-    upstream("a", "x-y"),
-    upstream("a", "x_y"),
-    upstream("call", "a_then", "then"),
-    upstream("then", "__proto__"),
-    upstream("a", "chosen", "own"),
-  ];
-  expect(pathsOf(tools)).toEqual([
-    "a.x_y = x-y",
-    "a.x_y_2 = x_y",
-    "call_.then_ = a_then",
-    "then_.__proto___ = __proto__",
-    "a.chosen = chosen",
-  ]);
-});
-
-it("finds tools by path and by shown name, and searches them", async () => {
-  const inputSchema = {
-    type: "object",
-    properties: { to: { type: "string" }, cc: { type: "array" } },
-    required: ["to"],
-  };
-  const send = { ...upstream("mail", "mail_send", "send"), inputSchema, description: "Sends a mail. At once." };
-  const catalogue = new ToolCatalogue([
-    { ...send, annotations: { destructiveHint: true } },
-    { ...upstream("notes", "list"), annotations: { destructiveHint: true, readOnlyHint: true } },
-  ]);
-  const [first, second] = catalogue.entries;
-  for (const name of ["mail.send", "mail_send", "tools.mail.send"]) expect(catalogue.find(name)).toBe(first);
-  expect(catalogue.find("send")).toBeUndefined();
-  expect(first).toMatchObject({ summary: "Sends a mail.", isDestructive: true });
-  expect(second).toMatchObject({ signature: "notes.list()", isDestructive: false });
-  expect(await catalogue.search("send mail", 5)).toEqual({ found: [first], total: 1 });
-  expect(first?.signature).toBe("mail.send({ to: string, cc?: any[] })");
 });
 
 it.each(["tools/call", "tools/list"])("does not show the output of an upstream that exits in %s", async (failing) => {

@@ -3,7 +3,7 @@
 
 import { firstChars, lastChars } from "../core/text.ts";
 import type { CutText, Evaluation, EvaluationRecord } from "./evaluation.ts";
-import { KEPT_CHARS, type Definition, type GuestText, type Limits } from "./runtime.ts";
+import { KEPT_CHARS, type GuestText, type Limits } from "./runtime.ts";
 
 /** How many long texts of a session are kept, and how many characters they may have together. */
 const MAX_TEXTS = 20;
@@ -183,54 +183,4 @@ function endedAtLine(head: string): string {
 function begunAtLine(tail: string): string {
   const at = tail.indexOf("\n") + 1;
   return at < tail.length / 2 ? tail.slice(at) : tail;
-}
-
-// The notice that is shown once if the process of a session was lost: why, and which definitions were in it.
-
-/** How many names a session remembers, how many of them a notice lists, and how long each may be. */
-const MAX_NAMES = 1_000;
-const MAX_LISTED_NAMES = 20;
-const MAX_NAME_LENGTH = 200;
-
-/** Remembers the names that a session has defined, and builds the notice that is shown once if its process is lost. */
-export class StateLoss {
-  readonly #session: string;
-  readonly #names = new Set<string>();
-  /** The notice of a loss between two calls, until an evaluation has shown it. */
-  notice: string | undefined;
-
-  constructor(session: string) {
-    this.#session = session;
-  }
-
-  get names(): readonly string[] {
-    return [...this.#names];
-  }
-
-  /** What a guest says that it has defined. The user's code can write to the channel too, so it may be anything. */
-  addDefinitions(definitions: unknown): void {
-    for (const definition of Array.isArray(definitions) ? (definitions as (Partial<Definition> | null)[]) : []) {
-      const name: unknown = definition?.name;
-      if (typeof name === "string" && this.#names.size < MAX_NAMES) this.#names.add(name.slice(0, MAX_NAME_LENGTH));
-    }
-  }
-
-  /** Returns the notice for a loss, and forgets the names. */
-  describe(reason: string): string {
-    const names = [...this.#names];
-    this.#names.clear();
-    const rest = names.length > MAX_LISTED_NAMES ? ` and ${names.length - MAX_LISTED_NAMES} more` : "";
-    const lost =
-      names.length === 0
-        ? "nothing was defined in it"
-        : `lost definitions: ${names.slice(0, MAX_LISTED_NAMES).join(", ")}${rest}`;
-    return `The state of session ${this.#session} was lost${reason === "" ? "" : `: ${reason}`}; ${lost}`;
-  }
-
-  /** Returns the notice and clears it. */
-  takeNotice(): string | undefined {
-    const { notice } = this;
-    this.notice = undefined;
-    return notice;
-  }
 }

@@ -11,7 +11,8 @@ import { Guest, GuestExited, stopRequest, type GuestParams, type GuestReply, typ
 import { BackgroundOutput, exitReason, OutputCapture, startHeartbeat } from "./output.ts";
 import { interruptedBeforeStart, type RunChannel, type RunOptions, type RunResult } from "./run.ts";
 import { KEPT_CHARS, type CallableTool, type Condition, type Limits, type Runtime } from "./runtime.ts";
-import { SessionLog, StateLoss } from "./session-log.ts";
+import { SessionLog } from "./session-log.ts";
+import { StateLoss } from "./state-loss.ts";
 
 type StopCause = "timeout" | "interrupted";
 

@@ -5,7 +5,8 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { IS_LONG, sampleOf } from "../../test/support/thoroughness.ts";
 import { deferred } from "../core/async.ts";
 import { stopRequest, type Guest } from "./guest.ts";
-import { evaluateOnce, nextReadingMs } from "./sessions.ts";
+import { evaluateOnce } from "./evaluate-once.ts";
+import { nextReadingMs } from "./sessions.ts";
 import { DEFAULT_LIMITS, type GuestCommand, type Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 

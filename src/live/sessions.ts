@@ -1,16 +1,12 @@
 // All sessions of one server, by owner and name; a caller never reaches a session of another owner. One periodic sweep
-// ends the processes of sessions that were idle for too long or use too much memory. Also runs single evaluations.
+// ends the processes of sessions that were idle for too long or use too much memory.
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import type { Readable } from "node:stream";
-import { Semaphore, unref, within } from "../core/async.ts";
+import { Semaphore, unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { defined, type Optional } from "../core/values.ts";
 import { findDescendants } from "../process/process-tree.ts";
-import { type EvaluationRecord, toEvaluation } from "./evaluation.ts";
-import type { OutputListener } from "./guest.ts";
-import { DEFAULT_LIMITS, memoryLimitMb, type GuestCommand, type Limits, type Runtime } from "./runtime.ts";
+import { memoryLimitMb, type Limits, type Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 
 export interface SessionsOptions {
@@ -257,56 +253,4 @@ function sessionKey(owner: string, name: string): string {
 
 function ownerOfKey(key: string): string {
   return key.slice(0, key.lastIndexOf("\n"));
-}
-
-// Runs one evaluation in a session of its own, for the command line.
-
-export interface EvaluateOnceOptions {
-  /** Aborting it interrupts the evaluation. */
-  readonly signal: AbortSignal;
-  readonly limits?: Optional<Limits> | undefined;
-  readonly onOutput?: OutputListener;
-  /** The arguments of the program, where the language has them: `process.argv`, `*posix-argv*`. */
-  readonly args?: readonly string[];
-  /** The stdin of the program; empty by default. */
-  readonly input?: Readable;
-  /** Called with the command before it is started. */
-  readonly onStart?: (command: GuestCommand) => void;
-}
-
-/** How long to wait for the process to end. */
-const CLOSE_TIMEOUT_MS = 3_000;
-
-/** Rejects only if the session could not be started. The runtime stays open. */
-export async function evaluateOnce(
-  runtime: Runtime,
-  code: string,
-  options: EvaluateOnceOptions,
-): Promise<EvaluationRecord> {
-  const { signal, onOutput, onStart, args = [], input } = options;
-  const start: Runtime["start"] = async (wanted) => {
-    const command = await runtime.start(wanted);
-    onStart?.(command);
-    return { ...(runtime.withArguments?.(command, args) ?? command), ...defined({ input }) };
-  };
-  const params = { code, ...(args.length > 0 && runtime.withArguments === undefined && { arguments: args }) };
-  // No later call could use an error that stays open.
-  const limits = { ...DEFAULT_LIMITS, errorHoldMs: 0, ...defined(options.limits ?? {}) };
-  const session = new Session({
-    name: "main",
-    runtime: { ...runtime, start },
-    limits,
-    mayStart: (work) => work(),
-    onBusy: () => undefined,
-    isOnce: true,
-  });
-  const startedAt = performance.now();
-  try {
-    const run = { isEvaluation: true, context: { signal }, ...(onOutput && { onOutput }) };
-    const result = await session.run("eval", params, run);
-    if (result.outcome === "refused") throw new Error(result.reason);
-    return toEvaluation(session.name, result, performance.now() - startedAt);
-  } finally {
-    await within(CLOSE_TIMEOUT_MS, session.close());
-  }
 }

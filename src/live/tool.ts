@@ -31,8 +31,7 @@ export interface ArgumentSpec extends Omit<Schema, "required"> {
 
 export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
 
-// An argument whose name says all needs no description: every client reads the descriptions with the list of tools.
-
+/** No description where the name says all: every client reads the descriptions with the list of tools. */
 export function required(description?: string): ArgumentSpec {
   return { type: "string", required: true, ...defined({ description }) };
 }

@@ -171,7 +171,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const { language, code, file, json, isStdinUsed, sandbox, settings, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { sandboxed }] = await Promise.all([
-    import("../../live/sessions.ts"),
+    import("../../live/evaluate-once.ts"),
     import("../../live/sandbox.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;

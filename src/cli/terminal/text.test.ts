@@ -1,4 +1,5 @@
-// Width of text in terminal columns, truncation and tables.
+// Text at a terminal: its width in columns, truncation and tables. Untrusted text cannot control the terminal, and plain
+// text is not changed.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -55,8 +56,6 @@ it("aligns columns, except beside a very long cell", () => {
   expect(formatTable([["name", "a long description"]], { width: 12 })).toBe("name  a l...\n");
   expect(formatTable([])).toBe("");
 });
-
-// Untrusted text cannot control the terminal, and plain text is not changed.
 
 /** Whether the text contains C0 or C1 controls other than newline and tab, or delete. */
 function hasControls(text: string): boolean {

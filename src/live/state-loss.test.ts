@@ -1,7 +1,7 @@
 // The notice about a lost process.
 
 import { expect, it } from "vitest";
-import { StateLoss } from "./session-log.ts";
+import { StateLoss } from "./state-loss.ts";
 
 it("lists the first of many definitions, once", () => {
   const loss = new StateLoss("main");
