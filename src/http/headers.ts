@@ -13,7 +13,7 @@ export const REVISION_HEADER = "mcp-protocol-version";
 export const SESSION_HEADER = "mcp-session-id";
 
 /** The params field that Mcp-Name repeats, by method. */
-export const NAME_FIELDS: ReadonlyMap<string, string> = new Map([
+const NAME_FIELDS: ReadonlyMap<string, string> = new Map([
   ["tools/call", "name"],
   ["prompts/get", "name"],
   ["resources/read", "uri"],

@@ -42,6 +42,10 @@ export function tasksNotDeclared(what: string): McpError {
   return McpError.of("missing_capability", message, { requiredCapabilities });
 }
 
+export function cannotBeTask(toolName: unknown): McpError {
+  return McpError.of("method_not_found", `Tool ${String(toolName)} cannot be run as a task`, { toolName });
+}
+
 /** Whether an error, ours or another server's, reports that the extension was not declared. */
 export function isTasksNotDeclared(error: unknown): boolean {
   try {

@@ -17,7 +17,7 @@ import type {
 } from "../protocol/model/index.ts";
 import type { AnswerOf, RequestOf } from "../protocol/methods.ts";
 import { META } from "../protocol/model/base.ts";
-import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
+import { cannotBeTask, hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, NO_INPUT } from "./input-required.ts";
 import {
@@ -369,10 +369,6 @@ export class Tools {
 
 function isObjectSchema(schema: JsonSchema): schema is ListedTool["inputSchema"] {
   return schema["type"] === "object";
-}
-
-function cannotBeTask(toolName: string): McpError {
-  return McpError.of("method_not_found", `Tool ${toolName} cannot be run as a task`, { toolName });
 }
 
 /** Throws if the headers of a stateless call contradict its arguments. */

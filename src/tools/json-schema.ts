@@ -144,7 +144,7 @@ type Validate = (value: unknown) => readonly string[] | undefined;
 
 async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allErrors: boolean): Promise<Validate> {
   const { dynamic } = DIALECTS[dialect];
-  const Ajv = countSchemas(schema) > MAX_COMPILED_SUBSCHEMAS ? undefined : loadAjv(dialect);
+  const Ajv = [...schemasWithin(schema)].length > MAX_COMPILED_SUBSCHEMAS ? undefined : loadAjv(dialect);
   if (Ajv === undefined) return interpretSchema(schema, dialect, owner, allErrors);
   // Formats are annotations and are not checked. The schema itself is not validated either: that would take thirty
   // times as long as compiling it, and the compiler finds invalid keywords anyway.
@@ -297,8 +297,4 @@ function withRootAnchors(schema: JsonSchema): JsonSchema {
 function findPath(schema: JsonSchema, isMatch: (inner: JsonSchema) => boolean): SchemaPath | undefined {
   for (const { schema: inner, path } of schemasWithin(schema)) if (isMatch(inner)) return path;
   return undefined;
-}
-
-function countSchemas(schema: JsonSchema): number {
-  return [...schemasWithin(schema)].length;
 }

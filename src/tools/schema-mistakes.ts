@@ -63,6 +63,7 @@ const OTHERS: ReadonlySet<string> = new Set(OTHER_LIST);
 /** Short keywords are left out, since too many words are near them. */
 const SUGGESTED = [...KEYWORDS.keys()].filter((keyword) => keyword.length >= 4 && keyword !== "then");
 
+const META_SCHEMA = /^https?:\/\/json-schema\.org\//;
 const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
 /** The first mistake in a schema, such as "at properties.n.type, ..."; undefined if there is none. */
@@ -102,16 +103,12 @@ export function schemaProblem(schema: JsonSchema): string | undefined {
   // Inner ids change what references mean; then they are left to the check of the first value.
   if (problem !== undefined || hasInnerIds) return problem;
   for (const { target, path } of references) {
-    if (!target.startsWith("#") && (rootHasId || isMetaSchema(target))) continue;
+    if (!target.startsWith("#") && (rootHasId || META_SCHEMA.test(target))) continue;
     if (!target.startsWith("#") || (!anchors.has(target) && resolveReference(schema, target) === undefined)) {
       return `${place(path)}it refers to ${target}, which is not in the schema; references are not fetched`;
     }
   }
   return undefined;
-}
-
-function isMetaSchema(target: string): boolean {
-  return /^https?:\/\/json-schema\.org\//.test(target);
 }
 
 function place(path: SchemaPath): string {

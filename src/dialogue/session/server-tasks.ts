@@ -8,10 +8,10 @@ import { ConnectionError } from "../../core/errors.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Context, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { invalidParams, McpError } from "../../protocol/errors.ts";
+import { invalidParams } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { hasTasks, type TaskSupport, withTasksExtension } from "../../protocol/tasks.ts";
+import { cannotBeTask, hasTasks, type TaskSupport, withTasksExtension } from "../../protocol/tasks.ts";
 import { completeTask, taskOutcome } from "../../tasks/completion.ts";
 import { TaskStore, TaskTable, type WatchedTask } from "../../tasks/store.ts";
 import { checkTaskScopes, hasIdentity, taskRequest } from "../../tasks/watch.ts";
@@ -40,10 +40,7 @@ export class ServerTasks extends TaskStore {
 
   /** Calls a tool, as a task if the caller requests one or the tool requires it. */
   async call(request: Request, context: Context, support: TaskSupport): Promise<Result> {
-    if (support === "forbidden") {
-      const toolName = request.params["name"];
-      throw McpError.of("method_not_found", `Tool ${String(toolName)} cannot be run as a task`, { toolName });
-    }
+    if (support === "forbidden") throw cannotBeTask(request.params["name"]);
     const declared = hasTasks(context.caller.capabilities);
     const requested = context.task?.mode;
     const isRequested = declared && (requested === "required" || (requested !== undefined && support === "optional"));

@@ -1,14 +1,7 @@
 // The side that faces a stateless server over a duplex connection, such as stdio. The messages of all calls share one
 // stream, so notifications are matched to their calls.
 
-import {
-  type Context,
-  levelRank,
-  type LogLevel,
-  type Notification,
-  type Params,
-  type Result,
-} from "../../core/handler.ts";
+import { type Context, levelRank, type Notification, type Params, type Result } from "../../core/handler.ts";
 import type { Id, NotificationMessage } from "../../jsonrpc/message.ts";
 import { INTERNAL_CALLER, isSameClient } from "../../protocol/caller.ts";
 import { META } from "../../protocol/model/base.ts";
@@ -79,13 +72,10 @@ export class DuplexBack extends StatelessBack implements PeerListener {
     const calls = this.#peer.calls.values().filter(({ context }) => context.caller.key !== INTERNAL_CALLER.key);
     const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
     const wanting = calls.filter((call) => call.context.logLevel !== undefined && !subscriptions.includes(call));
-    const best = wanting.findLast(({ context }) => wantsLevel(level, context.logLevel)) ?? wanting.at(-1);
+    const isWanted = ({ context: { logLevel } }: OutgoingCall): boolean => levelRank(level) >= levelRank(logLevel);
+    const best = wanting.findLast(isWanted) ?? wanting.at(-1);
     const receivers = best === undefined ? subscriptions : [best];
     const [first, ...others] = (wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller);
     return first !== undefined && others.every((other) => isSameClient(first, other)) ? receivers : [];
   }
-}
-
-function wantsLevel(level: unknown, minLevel: LogLevel | undefined): boolean {
-  return minLevel !== undefined && levelRank(level) >= levelRank(minLevel);
 }
