@@ -15,6 +15,7 @@ import { openConnection, type ServerConnection, type ServerConnectionOptions } f
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { Cache } from "../protocol/result-cache.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
+import { cancelled } from "./calls.ts";
 import { Client } from "./client.ts";
 import type { ToolsOf } from "./tool-types.ts";
 import {
@@ -92,7 +93,7 @@ export async function connect<Of = unknown>(
     throw new TypeError(`connect(): \`env\` is what handlers of a server in this process get; ${advice}`);
   }
   const { signal, revision, startTimeoutMs, timeoutMs, maxTimeoutMs } = options;
-  if (isAborted(signal)) throw aborted(signal);
+  if (isAborted(signal)) throw cancelled("connect()", signal?.reason);
   const info = options.info ?? ownInfo();
   const requests = new ClientRequests({ ...options, capabilities: withAuthExtensions(options) });
   const contexts = new Contexts({
@@ -115,7 +116,7 @@ export async function connect<Of = unknown>(
       ...defined({ startTimeoutMs, revision }),
     });
   } catch (error) {
-    throw isAborted(signal) ? aborted(signal) : error;
+    throw isAborted(signal) ? cancelled("connect()", signal?.reason) : error;
   } finally {
     forget();
   }
@@ -279,13 +280,6 @@ function closeOnAbort(client: Pick<Client, "close" | "closed">, signal: AbortSig
 
 function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
-}
-
-function aborted(signal: AbortSignal | undefined): ConnectionError {
-  const reason: unknown = signal?.reason;
-  return new ConnectionError("cancelled", `connect() was cancelled by its caller: ${errorMessage(reason)}`, {
-    cause: reason,
-  });
 }
 
 export function ownInfo(): Implementation {

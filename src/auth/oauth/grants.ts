@@ -17,9 +17,7 @@ import type {
 } from "./types.ts";
 
 /** Credentials with a secret. */
-export interface SecretCredentials {
-  /** The client ID. */
-  readonly id: string;
+export interface SecretCredentials extends Pick<PreRegisteredClient, "id"> {
   /** The client secret. */
   readonly secret: string;
   /** How the client authenticates. Default: a method that the server lists. */
@@ -29,13 +27,9 @@ export interface SecretCredentials {
 }
 
 /** Credentials with a private key. */
-export interface KeyCredentials {
-  /** The client ID. */
-  readonly id: string;
+export interface KeyCredentials extends Pick<PreRegisteredClient, "id" | "alg"> {
   /** The key that signs assertions. */
   readonly privateKey: PrivateKeySource;
-  /** The signing algorithm. Default: one that fits the key. */
-  readonly alg?: string | undefined;
   /** The only authorization server that gets signed assertions. Default: the first one that issues a token. */
   readonly issuer?: string | undefined;
 }

@@ -112,11 +112,9 @@ function parseEntries(text: string): Map<string, string> | undefined {
 }
 
 /** Options of `keychainTokens()`. */
-export interface KeychainTokensOptions {
+export interface KeychainTokensOptions extends Pick<FileTokensOptions, "waitMs"> {
   /** The service name that the keychain shows. Default: "catenary". */
   readonly service?: string | undefined;
-  /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
-  readonly waitMs?: number | undefined;
 }
 
 const KEYCHAIN_OPTIONS: OptionNames<KeychainTokensOptions> = optionNames("service waitMs");
