@@ -98,7 +98,8 @@ export class Client<Tools extends object = ToolTypes> {
 
   /** How to use the server, for the model. */
   get instructions(): string | undefined {
-    return this.#connection.discovered["instructions"] as string | undefined;
+    const { instructions } = this.#connection.discovered;
+    return typeof instructions === "string" ? instructions : undefined;
   }
 
   /**
@@ -297,9 +298,9 @@ export class Client<Tools extends object = ToolTypes> {
   }
 
   #missingCapability(method: string): string | undefined {
-    const declared = this.#connection.discovered["capabilities"] as ServerCapabilities | undefined;
+    const declared = this.#connection.discovered["capabilities"];
     // A server that sends no capabilities at all may still support everything.
-    if (declared === undefined) return undefined;
+    if (!isObject(declared)) return undefined;
     const group = method.slice(0, method.indexOf("/"));
     const name = group === "completion" ? "completions" : group;
     if (declared[name] !== undefined) return undefined;

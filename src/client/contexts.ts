@@ -132,7 +132,7 @@ export class Contexts {
   ): Context {
     const notify: Context["notify"] = (notification) => this.notify(notification, listeners);
     const ask: Context["ask"] = (request, options) => this.#ask(request, token.signal, options);
-    const context: { readonly [Field in keyof ContextBeforeSignal]: unknown } = {
+    const context: ContextBeforeSignal = {
       [CANCEL_TOKEN]: token,
       revision: NEWEST.name,
       caller: declaresTasks ? this.#taskCaller : this.#caller,
@@ -142,7 +142,7 @@ export class Contexts {
       notify,
       ask,
     };
-    return token.attachTo(context as ContextBeforeSignal);
+    return token.attachTo(context);
   }
 
   notify(notification: Notification, listeners: CallListeners = {}): void {

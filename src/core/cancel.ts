@@ -5,6 +5,7 @@
 
 import { onAbort } from "./async.ts";
 import type { Context } from "./handler.ts";
+import type { Optional } from "./values.ts";
 
 export const CANCEL_TOKEN: unique symbol = Symbol("catenary.cancelToken");
 
@@ -17,8 +18,11 @@ interface StoredToken {
 /** A context with a token, or a wrapper whose `wrapped` returns such a context. */
 export type CancellableContext = Context & { readonly [CANCEL_TOKEN]?: StoredToken; wrapped?(): Context };
 
-/** A context before `attachTo` gives it its signal. */
-export type ContextBeforeSignal = Omit<CancellableContext, "signal"> & { readonly [CANCEL_TOKEN]: StoredToken };
+type RequiredFields = "revision" | "caller" | "notify" | "ask";
+
+/** A context before `attachTo` gives it its signal. What it lacks may be undefined: a spread would cost more. */
+export type ContextBeforeSignal = Pick<Context, RequiredFields> &
+  Optional<Omit<Context, RequiredFields | "signal">> & { readonly [CANCEL_TOKEN]: StoredToken };
 
 /** One getter for all contexts, and a property of each: a spread must copy it, as it copies what it returns. */
 function getSignal(this: ContextBeforeSignal): AbortSignal {

@@ -153,7 +153,7 @@ function toCheckResult(result: StandardSchemaV1.Result<unknown>, owner: string):
 /** Throws a TypeError if the value is not a schema that the option `field` accepts; see `checkSchema`. */
 export function checkUsable(owner: string, field: string, schema: unknown, standardField?: string): void {
   checkSchema(owner, field, schema, standardField);
-  const problem = isStandardSchema(schema) ? undefined : schemaProblem(schema as JsonSchema);
+  const problem = isStandardSchema(schema) ? undefined : schemaProblem(schema);
   if (problem !== undefined) throw new TypeError(`${owner}: \`${field}\` cannot be used as a JSON Schema: ${problem}`);
 }
 

@@ -87,7 +87,7 @@ export class TaskTable<Task extends WatchedTask> extends ExpiringMap<string, Tas
       const oldest = all.find(({ state }) => isTaskFinished(state["status"])) ?? all[0];
       if (all.length >= this.#max && oldest !== undefined) this.drop(oldest);
     }
-    const { ttlMs } = task.state as { readonly ttlMs?: unknown };
+    const { ttlMs } = task.state;
     this.set(task.id, task, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : Infinity);
     if (this.#isClosed) this.drop(task);
     return task;

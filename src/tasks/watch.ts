@@ -254,7 +254,7 @@ export class TaskWatch implements WatchedTask {
 
   /** What remains of the task's TTL, which is counted from when the watch began. */
   #leftMs(): number {
-    const { ttlMs } = this.state as { readonly ttlMs?: unknown };
+    const { ttlMs } = this.state;
     // A TTL of 0 makes no sense, so it is ignored.
     return typeof ttlMs === "number" && ttlMs > 0 ? this.#since + ttlMs - performance.now() : Infinity;
   }

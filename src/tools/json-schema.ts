@@ -114,15 +114,15 @@ export function createUntrustedCheck(schema: JsonSchema, owner: string): SchemaC
 /** `room`, less about the length of a value as JSON. Negative if the value is longer: the rest of it is not looked at. */
 function subtractLength(room: number, value: unknown): number {
   if (typeof value === "string") return room - value.length;
-  if (typeof value !== "object" || value === null) return room - 1;
   let rest = room - 2;
   if (Array.isArray(value)) {
     for (let at = 0; at < value.length && rest >= 0; at += 1) rest = subtractLength(rest - 1, value[at]);
     return rest;
   }
+  if (!isObject(value)) return room - 1;
   for (const name of Object.keys(value)) {
     if (rest < 0) break;
-    rest = subtractLength(rest - name.length - 3, (value as Record<string, unknown>)[name]);
+    rest = subtractLength(rest - name.length - 3, value[name]);
   }
   return rest;
 }

@@ -63,7 +63,12 @@ export function objectSchemaOf(schema: StandardSchemaV1): string {
  * Throws a TypeError if the value is not a schema that the option `field` accepts. If `field` accepts only JSON
  * Schema, `standardField` is the option for Standard Schemas.
  */
-export function checkSchema(owner: string, field: string, schema: unknown, standardField: string = field): void {
+export function checkSchema(
+  owner: string,
+  field: string,
+  schema: unknown,
+  standardField: string = field,
+): asserts schema is StandardSchemaV1 | JsonSchema {
   const takesStandard = standardField === field;
   if (isStandardSchema(schema)) {
     if (takesStandard) return;

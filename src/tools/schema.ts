@@ -29,7 +29,8 @@ interface InnerSchema {
 
 /** The schemas directly inside a schema, in their order. */
 export function* innerSchemas(schema: object): Generator<InnerSchema, void, undefined> {
-  for (const [keyword, value] of Object.entries(schema) as [string, unknown][]) {
+  const entries: [string, unknown][] = Object.entries(schema);
+  for (const [keyword, value] of entries) {
     if (DATA.has(keyword)) continue;
     if (Array.isArray(value)) for (const [name, inner] of value.entries()) yield { keyword, name, schema: inner };
     else if (!NAMED.has(keyword) || !isObject(value)) yield { keyword, name: undefined, schema: value };

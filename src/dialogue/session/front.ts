@@ -324,6 +324,7 @@ export class SessionFront implements Front, ClientTasksHost {
       const signals = [call.signal, call.clientRequests.signal];
       return this.#ask(request, { ...this.#target(carrier), signals }, options);
     };
+    const hangUp = carrier.hangUp === undefined ? undefined : (retryMs: number): void => carrier.hangUp?.(retryMs);
     const context: ContextBeforeSignal = {
       [CANCEL_TOKEN]: call,
       revision: this.revision.name,
@@ -332,11 +333,8 @@ export class SessionFront implements Front, ClientTasksHost {
       notify,
       ask,
       session: this.#session,
+      hangUp,
     };
-    if (carrier.hangUp !== undefined) {
-      const hangUp = (retryMs: number): void => carrier.hangUp?.(retryMs);
-      context.hangUp = hangUp;
-    }
     return call.attachTo(context);
   }
 

@@ -9,7 +9,7 @@ import { ExpiringMap } from "../../core/expiring-map.ts";
 import { FairLimit } from "../../core/fair-limit.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { callDigest, Seal } from "../../core/seal.ts";
-import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
+import { CANCEL_TOKEN } from "../../core/cancel.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { ALREADY_ANSWERED, type ServerCall } from "../calls/call-table.ts";
@@ -177,7 +177,7 @@ export class ParkedCalls {
 /** Without spreads, which would slow down every call. */
 function contextOf(call: ServerCall, notify: Context["notify"], ask: Context["ask"]): Context {
   const { revision, caller, logLevel, task } = call;
-  return call.attachTo({ [CANCEL_TOKEN]: call, revision, caller, logLevel, task, notify, ask } as ContextBeforeSignal);
+  return call.attachTo({ [CANCEL_TOKEN]: call, revision, caller, logLevel, task, notify, ask });
 }
 
 /** Returns what to ask the client. Throws if it cannot be asked that during this request. */
