@@ -70,6 +70,7 @@ export class Contexts {
   readonly defaultContext: Context;
   readonly cache: Cache | undefined;
   readonly identity: ContextsOptions["identity"];
+  readonly onError: ListenerErrors | undefined;
   /** The level of calls that do not set one. */
   logLevel: LogLevel | undefined;
   /** Whether all calls ask for progress, even those without a listener of their own. */
@@ -85,6 +86,7 @@ export class Contexts {
     this.#options = options;
     this.cache = options.cache;
     this.identity = options.identity;
+    this.onError = options.onError;
     this.logLevel = options.logLevel ?? (options.onLog === undefined ? undefined : "info");
     const caller = newCaller(NEWEST.style, options.requests.capabilities, options.info);
     this.#caller = options.env === undefined ? caller : { ...caller, env: options.env };
@@ -118,10 +120,6 @@ export class Contexts {
     if (!signal.aborted) return;
     const reason: unknown = signal.reason;
     throw reason instanceof ConnectionError ? reason.with({ mayHaveRun: false }) : reason;
-  }
-
-  get onError(): ListenerErrors | undefined {
-    return this.#options.onError;
   }
 
   forCall(

@@ -128,6 +128,8 @@ class OpenSubscription implements Subscription {
   #wake: (() => void) | undefined;
   readonly #acknowledged = deferred();
   readonly #ended = deferred();
+  readonly acknowledged: Promise<void> = this.#acknowledged.promise;
+  readonly ended: Promise<void> = this.#ended.promise;
 
   constructor(onEvent: ((event: ChangeEvent) => void) | undefined, onError: ListenerErrors | undefined) {
     this.#onEvent = onEvent;
@@ -137,14 +139,6 @@ class OpenSubscription implements Subscription {
       this.#acknowledged.reject(reason instanceof ConnectionError ? reason : cancelled("subscriptions/listen", reason));
       this.#end();
     });
-  }
-
-  get acknowledged(): Promise<void> {
-    return this.#acknowledged.promise;
-  }
-
-  get ended(): Promise<void> {
-    return this.#ended.promise;
   }
 
   acknowledge(granted: SubscriptionFilter): void {

@@ -27,6 +27,8 @@ export class Subscriber {
    */
   readonly isMain: boolean;
   readonly #ended = deferred();
+  /** Resolves when its caller has left, or `end` was called. */
+  readonly ended: Promise<void> = this.#ended.promise;
   #isOver = false;
   /** Notifications that came before the acknowledgement, each once; undefined after it. */
   #early: Map<string, Notification> | undefined = new Map();
@@ -43,11 +45,6 @@ export class Subscriber {
 
   get isAcknowledged(): boolean {
     return this.#early === undefined;
-  }
-
-  /** Resolves when its caller has left, or `end` was called. */
-  get ended(): Promise<void> {
-    return this.#ended.promise;
   }
 
   end(): void {

@@ -62,7 +62,7 @@ export class ServerTask extends TaskWatch {
   /** The context of requests about the task: what the server asks while it answers them is asked by the task. */
   readonly #context: Context;
   readonly #stop = new AbortController();
-  readonly #inputs = new PendingInputs(() => this.#inputsChanged());
+  readonly inputs: PendingInputs = new PendingInputs(() => this.#inputsChanged());
   readonly #ended: () => void;
   /** The last fields from the server. */
   #fields: Json;
@@ -104,17 +104,13 @@ export class ServerTask extends TaskWatch {
   async ask({ method, params }: Request, { signal }: AskOptions = {}): Promise<Result> {
     if (this.#stop.signal.aborted)
       throw new Error("The task is finished; it can no longer send requests to the client");
-    if (this.#inputs.size >= MAX_INPUT_REQUESTS) {
+    if (this.inputs.size >= MAX_INPUT_REQUESTS) {
       throw McpError.of("rate_limited", `The task already waits for ${MAX_INPUT_REQUESTS} answers`);
     }
     const request: Request = { method, params: withoutRelatedTask(params) };
     checkClientRequest(request, this.caller.capabilities);
-    const answer = await this.#inputs.ask(request, signal === undefined ? {} : { signal });
+    const answer = await this.inputs.ask(request, signal === undefined ? {} : { signal });
     return { ...answer, _meta: { ...answer._meta, [META.relatedTask]: { taskId: this.id } } };
-  }
-
-  answerInputs(responses: Json): void {
-    this.#inputs.answer(responses);
   }
 
   /** Succeeds even if the task is finished or cannot be cancelled: `tasks/cancel` promises only an acknowledgement. */
@@ -136,7 +132,7 @@ export class ServerTask extends TaskWatch {
     super.close();
     if (this.#stop.signal.aborted) return;
     const reason = new Error("The task is finished");
-    this.#inputs.drop(reason);
+    this.inputs.drop(reason);
     this.#stop.abort(reason);
     this.#ended();
   }
@@ -168,7 +164,7 @@ export class ServerTask extends TaskWatch {
 
   /** The state of an unfinished task, which is `input_required` only while an input request is actually pending. */
   #unfinished(): Json {
-    const inputRequests = this.#inputs.requests;
+    const inputRequests = this.inputs.requests;
     if (inputRequests === undefined) return { ...this.#fields, status: "working" };
     return { ...this.#fields, status: "input_required", inputRequests };
   }
@@ -189,7 +185,7 @@ export class ServerTask extends TaskWatch {
       if (!this.#stop.signal.aborted) await this.refresh().catch(() => this.wake());
       this.#waiting = undefined;
     });
-    if (this.#inputs.size === 0) await within(INPUT_WAIT_MS, Promise.race([this.#input.promise, waiting]));
+    if (this.inputs.size === 0) await within(INPUT_WAIT_MS, Promise.race([this.#input.promise, waiting]));
   }
 
   /** Never throws: after a failure the next poll sends `tasks/result` again, and reports the problem if it persists. */

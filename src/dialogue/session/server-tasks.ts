@@ -60,7 +60,7 @@ export class ServerTasks extends TaskStore {
   }
 
   async update(id: string, responses: Json, context: Context): Promise<void> {
-    (await this.#find(id, context)).answerInputs(responses);
+    (await this.#find(id, context)).inputs.answer(responses);
   }
 
   async cancel(id: string, context: Context): Promise<void> {
