@@ -276,10 +276,10 @@ const KINDS = {
  */
 function expandOptions(text) {
   const fields = /^(?:export )?declare const (\w+): (\{\n[^]*?\n\});\n/gm;
-  const aliases = /^export type (\w+) = OptionsOf<typeof (\w+)>;$/gm;
+  const aliases = /^(export )?type (\w+) = OptionsOf<typeof (\w+)>;$/gm;
   const sources = new Map([...text.matchAll(fields)].map(([, name, members]) => [name, members]));
   const names = new Map(
-    [...text.matchAll(aliases)].map(([, alias, name]) => [oneLine(sources.get(name) ?? ""), alias]),
+    [...text.matchAll(aliases)].map(([, , alias, name]) => [oneLine(sources.get(name) ?? ""), alias]),
   );
   const expandMembers = (members) => {
     const member =
@@ -294,7 +294,10 @@ function expandOptions(text) {
   };
   return text
     .replace(fields, (all, _name, members) => (members.includes("Field<") ? "" : all))
-    .replace(aliases, (_all, alias, name) => `export interface ${alias} ${expandMembers(sources.get(name))}`);
+    .replace(
+      aliases,
+      (_all, exported = "", alias, name) => `${exported}interface ${alias} ${expandMembers(sources.get(name))}`,
+    );
 }
 
 function oneLine(text) {

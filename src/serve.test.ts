@@ -163,3 +163,12 @@ it("warns at the start of scopes that no caller can have", async () => {
   expect(printed.mock.calls).toEqual([]);
   printed.mockRestore();
 });
+
+it.each([
+  [{ maxInFlight: 0 }, "maxInFlight must be a number above 0"],
+  [{ maxInFlight: Number.NaN }, "maxInFlight must be a number above 0"],
+  [{ tap: 3 }, "tap must be a function"],
+])("serve() refuses %j at once, over HTTP too", async (wrong, message) => {
+  expect(await refused({ http: { port: 0 }, ...wrong })).toBe(message);
+  expect(await refused({ http: { port: 0, ...wrong } })).toBe(message);
+});

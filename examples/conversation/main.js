@@ -33,7 +33,7 @@ function printing(transport) {
       sent(message);
       return transport.send(message, options);
     },
-    close: () => transport.close(),
+    close: (budgetMs) => transport.close(budgetMs),
   };
 }
 

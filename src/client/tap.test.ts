@@ -11,7 +11,8 @@ import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { serve } from "../serve.ts";
 import { createServer } from "../server/server.ts";
 import { memoryPair } from "../transport/memory.ts";
-import type { TappedMessage } from "../transport/tap.ts";
+import { type TappedMessage, tapTransport } from "../transport/tap.ts";
+import type { Receive, Transport } from "../transport/transport.ts";
 import { openTarget, type Target } from "./connect.ts";
 
 const server = createServer({ name: "tapped", version: "1.0.0" }).tool("echo", {}, ({ text }, context) => {
@@ -108,4 +109,19 @@ it("a tap that throws does not disturb the connection", async () => {
   });
   expect(opened.revision).toBe(NEWEST);
   expect(messages.length).toBe(EXPECTED[NEWEST.name]?.length);
+});
+
+it("a tap sees nothing after the end of the connection", async () => {
+  const messages: Message[] = [];
+  let receive: Receive = () => undefined;
+  const transport: Transport = {
+    start: async (listener) => void (receive = listener),
+    send: () => Promise.reject(new Error("the connection is closed")),
+    close: async () => undefined,
+  };
+  const tapped = tapTransport(transport, ({ message }) => messages.push(message), "server");
+  await tapped.start(() => undefined);
+  receive({ kind: "end" });
+  await tapped.send({ jsonrpc: "2.0", id: 1, result: {} }).catch(() => undefined);
+  expect(messages).toEqual([]);
 });

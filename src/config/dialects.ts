@@ -3,10 +3,9 @@
 // problems refer to the text of the file. clients.ts describes the clients.
 
 import { dirname, resolve } from "node:path";
-import type { Node } from "jsonc-parser";
 import { defined } from "../core/values.ts";
 import { CLIENTS, findClientFile, type Client } from "./clients.ts";
-import { makeProperty, membersOf, toNode, type KeyNode, type Member, type Problems } from "./document.ts";
+import { type Node, makeProperty, membersOf, toNode, type KeyNode, type Member, type Problems } from "./document.ts";
 
 export interface Adapted {
   /** In our format. A client's own settings are left out. */

@@ -2,9 +2,20 @@
 // mark are allowed; syntax errors are reported in plain words. The readers decide what the values mean. A file in TOML is
 // parsed into the same nodes.
 
-import { createScanner, parseTree, printParseErrorCode, type Node, type ParseError } from "jsonc-parser";
+import { createScanner, parseTree, printParseErrorCode, type ParseError } from "jsonc-parser";
 import { readBounded } from "../core/files.ts";
 import { defined, isObject } from "../core/values.ts";
+
+/** A value in a document, as jsonc-parser has it, whose declarations are not in the package. */
+export interface Node {
+  readonly type: "object" | "array" | "property" | "string" | "number" | "boolean" | "null";
+  readonly value?: unknown;
+  readonly offset: number;
+  readonly length: number;
+  readonly colonOffset?: number;
+  readonly parent?: Node;
+  readonly children?: Node[];
+}
 
 /** The most bytes of a config, or of a client's file. Some clients keep all that they know in one file. */
 export const MAX_CONFIG_BYTES = 33_554_432;

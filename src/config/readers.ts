@@ -3,12 +3,11 @@
 // other, but no message shows it.
 
 import { resolve } from "node:path";
-import type { Node } from "jsonc-parser";
 import type { DefinedMiddleware, Place } from "../chain/define.ts";
 import type { Middleware } from "../core/handler.ts";
 import { nearest, type Field, type Fields as OptionFields } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
-import { membersOf, type Position, type Problems } from "./document.ts";
+import { type Node, membersOf, type Position, type Problems } from "./document.ts";
 import { resolvePath, type Expanded, type Variables } from "./variables.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
@@ -387,7 +386,7 @@ export class Cursor {
 
   /** The value of a string, number, boolean or null. */
   get value(): unknown {
-    return this.#node.value as unknown;
+    return this.#node.value;
   }
 
   get offset(): number {

@@ -1,9 +1,13 @@
 // One connection as its client sees it: sessions, cancellation, and the end of input.
 
 import { describe, expect, it } from "vitest";
+import type { Inbound, Receive, Transport } from "../transport/transport.ts";
 import { createServer } from "../server/index.ts";
+import type { Handler } from "../core/handler.ts";
+import { memoryPair } from "../transport/memory.ts";
+import { type ServedConnection, serveTransport } from "./connection.ts";
 import { servePeer, serveSample } from "../../test/support/dialogue/served-connection.ts";
-import { statelessMeta } from "../../test/support/dialogue/raw-peer.ts";
+import { RawPeer, statelessMeta } from "../../test/support/dialogue/raw-peer.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
 describe("a session", () => {
@@ -254,3 +258,39 @@ describe("the end of input", () => {
     expect(running.get("stuck")!.signal.aborted).toBe(true);
   });
 });
+
+/** A peer of a server, and the connection. */
+async function serveOne(handler: Handler): Promise<{ peer: RawPeer; served: ServedConnection }> {
+  const [ours, theirs] = memoryPair();
+  const served = await serveTransport(handler, theirs);
+  return { peer: await new RawPeer(ours).start(), served };
+}
+
+it("a call that the shutdown ends is answered so, and not with what its handler throws", async () => {
+  const { peer, served } = await serveOne(
+    createServer({ name: "s", version: "1", maskErrors: true }).tool("wait", {}, async (_args, { signal }) => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      throw new Error("a secret");
+    }),
+  );
+  peer.send({ id: 1, method: "tools/call", params: { name: "wait", _meta: statelessMeta(NEWEST.name) } });
+  await new Promise((resolve) => setImmediate(resolve));
+  await served.close();
+  const error = { message: "The server was shut down before the request was answered", data: { kind: "unreachable" } };
+  expect(await peer.answerTo(1)).toMatchObject({ error });
+});
+
+it.each([{ jsonrpc: "2.0", id: 1, method: "ping" }, { kind: "msg" }, undefined])(
+  "a transport that passes on %j in place of an event is told what to pass on",
+  async (inbound) => {
+    let receive: Receive = () => undefined;
+    const transport: Transport = {
+      start: async (listener) => void (receive = listener),
+      send: async () => undefined,
+      close: async () => undefined,
+    };
+    const served = await serveTransport(async () => ({}), transport);
+    expect(() => receive(inbound as unknown as Inbound)).toThrow("in place of { kind, message, ... }");
+    await served.close();
+  },
+);

@@ -22,7 +22,7 @@ import { isVendorMethod, knownRevision, REVISIONS } from "../protocol/revisions/
 import type { Carrier } from "../transport/carrier.ts";
 import { LineCarrier } from "../transport/line-carrier.ts";
 import { type Tap, tapTransport } from "../transport/tap.ts";
-import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
+import { type BatchItem, type Inbound, notInbound, type Transport } from "../transport/transport.ts";
 import { Batch } from "./calls/batch.ts";
 import type { CallPlaces } from "./calls/call-places.ts";
 import { type CallMessage, CallTable, type Front } from "./calls/call-table.ts";
@@ -70,6 +70,12 @@ export const CONNECTION_OPTIONS: OptionNames<Omit<ConnectionOptions, "mayShutDow
   "ordering compat revisions parkedCalls env maxInFlight graceMs tap",
 );
 
+/** Throws a TypeError for options that would fail only once a connection is open, or with its messages. */
+export function checkConnection({ maxInFlight, tap }: ConnectionOptions): void {
+  if (maxInFlight !== undefined && !(maxInFlight > 0)) throw new TypeError("maxInFlight must be a number above 0");
+  if (tap !== undefined && typeof tap !== "function") throw new TypeError("tap must be a function");
+}
+
 /** A connection that is being served. */
 export interface ServedConnection {
   /** Resolves when the connection has ended. */
@@ -102,6 +108,7 @@ class Connection implements ServedConnection {
     options: SharedConnectionOptions,
     compat: CompatRules | undefined,
   ) {
+    checkConnection(options);
     const allRevisions = selectRevisions(options.revisions);
     const { graceMs = 1_000, mayShutDown = false, maxInFlight = 256, places, unanswered, tap } = options;
     this.#transport = tap === undefined ? transport : tapTransport(transport, tap, "server");
@@ -145,7 +152,7 @@ class Connection implements ServedConnection {
   }
 
   #receive(inbound: Inbound, carrier: Carrier): void {
-    switch (inbound.kind) {
+    switch (inbound?.kind) {
       case "message":
         return this.#take(inbound.message, carrier, inbound.caller);
       case "batch":
@@ -162,7 +169,10 @@ class Connection implements ServedConnection {
       case "lost":
       case "reopened":
       case "gap":
-      // Only servers cause these.
+        // Only servers cause these.
+        return;
+      default:
+        throw notInbound(inbound);
     }
   }
 

@@ -90,7 +90,13 @@ export class Subscribers extends Set<Subscriber> {
     notification: Notification,
     isReceiver = (subscriber: Subscriber): boolean => isConcerned(subscriber.filter, notification),
   ): void {
-    for (const subscriber of this) if (isReceiver(subscriber)) this.#queue.push([subscriber, notification]);
+    for (const subscriber of this) {
+      try {
+        if (isReceiver(subscriber)) this.#queue.push([subscriber, notification]);
+      } catch {
+        // A function of the user that decides who sees a resource has failed, so this subscriber does not see it.
+      }
+    }
     if (!this.#isDelivering) this.#deliver();
   }
 

@@ -1,8 +1,10 @@
 // subscriptions/listen: what is granted, what is delivered to whom, and how it ends.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/base.ts";
+import { REVISIONS } from "../protocol/revisions/index.ts";
+import { connectInMemory } from "../testing.ts";
 import { createServer } from "./server.ts";
 
 const info = { name: "test", version: "1" };
@@ -137,4 +139,46 @@ describe("subscriptions/listen", () => {
       expect((await caller.callError("subscriptions/listen", params)).kind).toBe("invalid_params");
     }
   });
+});
+
+it.each(REVISIONS.map(({ name }) => name))(
+  "an update reaches a client of %s once for each listener that it concerns",
+  async (revision) => {
+    const uris = ["n://1", "n://1/a", "n://1/a/b"];
+    const server = createServer(info);
+    for (const uri of uris) server.resource(uri, {}, () => "x");
+    const { client, close } = await connectInMemory(server, { revision });
+    const seen: string[] = [];
+    for (const uri of [...uris, "n://10"]) await client.listen({ resourceSubscriptions: [uri] }, () => seen.push(uri));
+    server.resourceUpdated("n://1/a/b");
+    await vi.waitFor(() => expect(seen.toSorted()).toEqual(uris));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(seen.toSorted()).toEqual(uris);
+    await close();
+  },
+);
+
+it("a `visible` that throws hides the resource, and other subscribers get the update", async () => {
+  const server = createServer(info)
+    .resource("n://1", {}, () => "x")
+    .resource(
+      "n://1/part",
+      {
+        visible: (caller) => {
+          if (caller.info?.name === "bad") throw new Error("no such user");
+          return true;
+        },
+      },
+      () => "y",
+    );
+  const seen: string[] = [];
+  const connections = [];
+  for (const name of ["first", "bad", "last"]) {
+    const connection = await connectInMemory(server, { info: { name, version: "1" } });
+    await connection.client.listen({ resourceSubscriptions: ["n://1"] }, () => seen.push(name));
+    connections.push(connection);
+  }
+  server.resourceUpdated("n://1/part");
+  await vi.waitFor(() => expect(seen).toEqual(["first", "last"]));
+  await Promise.all(connections.map(({ close }) => close()));
 });

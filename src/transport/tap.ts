@@ -23,19 +23,23 @@ let connections = 0;
 export class Meter {
   readonly #tap: Tap;
   readonly #connection = (connections += 1);
+  /** Nothing reaches the wire any more. */
+  #hasEnded = false;
 
   constructor(tap: Tap) {
     this.#tap = tap;
   }
 
   pass(sender: TappedMessage["sender"], message: Message | readonly Message[]): void {
+    if (this.#hasEnded) return;
     for (const single of isBatch(message) ? message : [message]) {
       callListener("tap", this.#tap, [{ sender, message: single, connection: this.#connection }]);
     }
   }
 
   receive(sender: TappedMessage["sender"], inbound: Inbound): void {
-    if (inbound.kind === "message") this.pass(sender, inbound.message);
+    if (inbound.kind === "end") this.#hasEnded = true;
+    else if (inbound.kind === "message") this.pass(sender, inbound.message);
     else if (inbound.kind === "batch")
       for (const item of inbound.items) if ("message" in item) this.pass(sender, item.message);
   }

@@ -3,7 +3,7 @@
 // upstream reaches the call that it belongs to. Subscriptions stay open while the upstream stops, fails and
 // restarts; only those to resources or tasks start and restart it.
 
-import { backoffMs } from "../../core/async.ts";
+import { backoffMs, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
@@ -260,7 +260,7 @@ export class UpstreamSession implements ListsOwner {
   async close(budgetMs?: number): Promise<void> {
     this.#lists?.close();
     await this.supervisor.close(budgetMs);
-    await this.#host.store?.saved;
+    await within(budgetMs ?? SAVE_MS, this.#host.store?.saved ?? Promise.resolve());
   }
 
   /** The only client that has used the session so far. */
@@ -380,5 +380,7 @@ export class UpstreamSession implements ListsOwner {
   }
 }
 
+/** How long a close without a budget waits until the lists are stored: they are only a cache. */
+const SAVE_MS = 1_000;
 /** Methods that stored lists can answer. */
 const STORED_METHODS: ReadonlySet<string> = new Set(["server/discover", ...LISTS_BY_METHOD.keys()]);

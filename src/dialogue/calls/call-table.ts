@@ -137,6 +137,8 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
   }
 }
 
+export const SHUT_DOWN = "The server was shut down before the request was answered";
+
 /** In place of the method of a message that cannot begin a call. */
 const REFUSED = "";
 
@@ -178,7 +180,6 @@ export class CallTable {
 
   constructor(options: CallTableOptions) {
     const { maxRunning = Infinity, isSequential = false, hasIds = false, places, unanswered } = options;
-    if (!(maxRunning > 0)) throw new TypeError("maxInFlight must be a number above 0");
     this.#maxRunning = isSequential ? 1 : maxRunning;
     this.#slots = this.#maxRunning === Infinity ? undefined : new Semaphore(this.#maxRunning);
     this.#isSequential = isSequential;
@@ -260,7 +261,10 @@ export class CallTable {
       if (call.aborted) throw McpError.of("shutting_down", "The connection is closed", { method: message.method });
       response = { jsonrpc: "2.0", id, result: await front.answer(call) };
     } catch (error) {
-      response = { jsonrpc: "2.0", id, error: front.errorBody(error, message) };
+      // What a handler throws because the table closes says nothing to the caller, and may be secret.
+      const isOurs = error instanceof McpError || !call.aborted;
+      const shown = isOurs ? error : McpError.of("unreachable", this.#unanswered ?? SHUT_DOWN);
+      response = { jsonrpc: "2.0", id, error: front.errorBody(shown, message) };
     }
     call.isDone = true;
     call.clientRequests?.abort(new Error(ALREADY_ANSWERED));

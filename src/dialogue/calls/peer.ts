@@ -4,7 +4,6 @@
 
 import { attempt, ignoreRejection, unref, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { kindOf } from "../../core/options.ts";
 import type { Context, Params, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
@@ -20,7 +19,13 @@ import {
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
-import type { Inbound, QuietCancel, SendOptions, Transport } from "../../transport/transport.ts";
+import {
+  type Inbound,
+  notInbound,
+  type QuietCancel,
+  type SendOptions,
+  type Transport,
+} from "../../transport/transport.ts";
 import { type PendingCall, PendingCalls, type Timeouts } from "./pending-calls.ts";
 
 /** A request of ours that is not answered yet, or abandoned. */
@@ -139,9 +144,7 @@ export class Peer {
   }
 
   #receive(inbound: Inbound): void {
-    // A transport of the user may pass on a message as it is, or what decodeInbound() returns for one to ignore.
-    if (typeof inbound?.kind !== "string") return this.#finish(notInbound(inbound));
-    switch (inbound.kind) {
+    switch (inbound?.kind) {
       case "message":
         return this.#take(inbound.message, inbound.about);
       case "batch":
@@ -167,6 +170,8 @@ export class Peer {
         return this.listener.onReopened?.(inbound.kind === "gap");
       case "end":
         return this.#finish(connectionEnded(inbound.error));
+      default:
+        return this.#finish(notInbound(inbound));
     }
   }
 
@@ -245,12 +250,4 @@ class CallSendOptions implements SendOptions {
 function connectionEnded(error: Error | undefined): ConnectionError {
   if (error instanceof ConnectionError) return error;
   return new ConnectionError("closed", "The server closed the connection", { cause: error });
-}
-
-function notInbound(value: unknown): ConnectionError {
-  return new ConnectionError(
-    "protocol",
-    `The transport called its \`receive\` with ${kindOf(value)} in place of { kind, message, ... }; decodeInbound() of ` +
-      "catenary/stdio makes one from a text, or undefined if the text must be ignored",
-  );
 }

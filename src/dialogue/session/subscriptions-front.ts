@@ -19,6 +19,7 @@ import type { SubscriptionFilter } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
 import {
   changingLists,
+  coveringUris,
   filterFor,
   grantedIn,
   listenRequest,
@@ -63,7 +64,12 @@ export class ClientSubscriptions {
       throw McpError.of("rate_limited", `A session has at most ${MAX_SUBSCRIPTIONS} subscriptions`, { uri });
     }
     const filter = { resourceSubscriptions: [uri] };
-    const added = new Subscription(this.#handler, { ...host, context: { ...host.context, caller } }, filter);
+    const deliver = (notification: Notification): void => {
+      // One copy of each update, however many subscriptions of the session cover it.
+      const updated = notification.params?.["uri"];
+      if (typeof updated !== "string" || this.#closest(updated) === uri) host.deliver(notification);
+    };
+    const added = new Subscription(this.#handler, { context: { ...host.context, caller }, deliver }, filter);
     this.#resources.set(uri, all.add(added));
     try {
       const isGranted = namesIn(await added.granted, "resourceSubscriptions").includes(uri);
@@ -85,6 +91,14 @@ export class ClientSubscriptions {
   close(): void {
     this.#lists?.close();
     for (const uri of this.#resources.keys()) this.#remove(uri);
+  }
+
+  /** The longest URI with a granted subscription that covers this one. */
+  #closest(updated: string): string | undefined {
+    for (const uri of coveringUris(updated)) {
+      for (const { isGranted } of this.#resources.get(uri) ?? []) if (isGranted) return uri;
+    }
+    return undefined;
   }
 
   #remove(uri: string, isRemoved: (subscription: Subscription) => boolean = () => true): void {

@@ -147,7 +147,9 @@ export class UnaryBack extends StatelessBack implements NotificationReceiver {
 
   protected notify(method: string, params: Params): void {
     const { closed } = this.#calls;
-    if (!closed.aborted) void ignoreRejection(this.#transport.notify({ jsonrpc: "2.0", method, params }, closed));
+    // The signal, since a token keeps what waits for it, and this one lives as long as the connection.
+    if (!closed.aborted)
+      void ignoreRejection(this.#transport.notify({ jsonrpc: "2.0", method, params }, closed.signal));
   }
 
   receive(message: NotificationMessage, call: PendingCall): ResponseMessage | undefined {

@@ -100,7 +100,9 @@ function send(
 
     const onSocket = (socket: Socket): void => {
       if (isSettled) return;
-      if (request.reusedSocket) {
+      // A request that waited for a socket gets a connected one too, which has no handshake before it.
+      const isSecuring = "secureConnecting" in socket && socket.secureConnecting === true;
+      if (request.reusedSocket || (socket.readyState === "open" && !isSecuring)) {
         isConnected = true;
         return;
       }
@@ -187,7 +189,10 @@ function headerList({ headers, body }: ClientHttpRequest, host: string): string[
   const list: string[] = [];
   for (const name of Object.keys(headers)) {
     if (name !== name.toLowerCase() || OWN_HEADERS.has(name)) return undefined;
-    list.push(name, headers[name] ?? "");
+    const value = headers[name];
+    // Node says what is wrong with a header without a value.
+    if (value === undefined) return undefined;
+    list.push(name, value);
   }
   list.push("accept-encoding", "identity", "content-length", String(Buffer.byteLength(body)), "Host", host);
   return list;

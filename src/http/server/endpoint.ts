@@ -4,7 +4,7 @@
 // the request with the input that it was asked for.
 
 import type { CallerIdentity, Handler } from "../../core/handler.ts";
-import { CallTable } from "../../dialogue/calls/call-table.ts";
+import { CallTable, SHUT_DOWN } from "../../dialogue/calls/call-table.ts";
 import { unsupportedRevision } from "../../dialogue/calls/errors.ts";
 import { type ConnectionOptions, type ServedConnection, serveConnection } from "../../dialogue/connection.ts";
 import { StatelessFront } from "../../dialogue/stateless/front.ts";
@@ -63,7 +63,7 @@ export class McpEndpoint implements MessageReceiver {
     this.#store = store;
     this.#sessions = new SessionTable(shared);
     const { places } = shared;
-    this.#calls = new CallTable({ places, unanswered: "The server was shut down before the request was answered" });
+    this.#calls = new CallTable({ places, unanswered: SHUT_DOWN });
     this.#parkedCalls = new ParkedCalls(parkedCalls);
     this.#front = new StatelessFront(handler, this.#parkedCalls, { revisions: ofStyle("stateless") });
   }

@@ -9,7 +9,7 @@ import { CallPlaces, shuttingDown } from "../../dialogue/calls/call-places.ts";
 import { LISTEN_DEFAULTS } from "./defaults.ts";
 import type { Guard } from "./guard.ts";
 import { type HostInfo, HttpError, type HttpRequest } from "./http-request.ts";
-import { selectRevisions } from "../../dialogue/connection.ts";
+import { checkConnection, selectRevisions } from "../../dialogue/connection.ts";
 import {
   challengeHeaders,
   authenticate,
@@ -79,6 +79,7 @@ export class HttpRouter {
       paths,
       ...connection
     } = options;
+    checkConnection(connection);
     // JavaScript code may pass a wrong value, which must not leave the server unprotected.
     if (auth !== undefined && typeof fieldsOf(auth)["authenticate"] !== "function") {
       throw new TypeError("auth must be an authenticator, for example bearer({ ... }) from catenary/server");

@@ -1,13 +1,16 @@
-// The declarations of the package in a project for Workers: without the types of Node, and with every declaration
-// checked.
+// The declarations of the package, each of them checked: in a project for Workers without the types of Node, and in one for
+// Node that imports all entries.
 
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
 import { Workspace } from "./runtimes.ts";
 
 const TSC = fileURLToPath(new URL("../../../node_modules/.bin/tsc", import.meta.url));
+
+const TYPES = fileURLToPath(new URL("../../../node_modules/@types", import.meta.url));
 
 const WORKER = `
 import { createServer } from "catenary/server";
@@ -27,13 +30,39 @@ const OPTIONS = {
   noEmit: true,
 };
 
+const { exports } = JSON.parse(
+  readFileSync(fileURLToPath(new URL("../../../package.json", import.meta.url)), "utf8"),
+) as {
+  readonly exports: Readonly<Record<string, unknown>>;
+};
+const ENTRIES = Object.keys(exports).filter((entry) => !entry.endsWith(".json"));
+const NODE_OPTIONS = {
+  ...OPTIONS,
+  module: "nodenext",
+  moduleResolution: "nodenext",
+  lib: ["es2024"],
+  types: ["node"],
+  typeRoots: [TYPES],
+};
+
 const workspace = new Workspace({
   "worker.ts": WORKER,
   "tsconfig.json": JSON.stringify({ compilerOptions: OPTIONS, files: ["worker.ts"] }),
+  "all.ts": ENTRIES.map((entry, at) => `export * as entry${at} from "catenary${entry.slice(1)}";`).join("\n"),
+  "all.json": JSON.stringify({ compilerOptions: NODE_OPTIONS, files: ["all.ts"] }),
 });
 afterAll(() => workspace.remove());
 
+/** What the compiler says. */
+function compile(config: string): string {
+  return spawnSync(TSC, ["-p", join(workspace.folder, config)], { encoding: "utf8" }).stdout;
+}
+
 it("a server for Workers compiles without the types of Node", () => {
-  const compile = (): string => execFileSync(TSC, ["-p", join(workspace.folder)], { encoding: "utf8" });
-  expect(compile).not.toThrow();
+  expect(compile("tsconfig.json")).toBe("");
+});
+
+it("the declarations of all entries compile in a project that checks them", () => {
+  expect(ENTRIES.length).toBeGreaterThan(10);
+  expect(compile("all.json")).toBe("");
 });
