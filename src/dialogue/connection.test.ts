@@ -290,7 +290,7 @@ it.each([{ jsonrpc: "2.0", id: 1, method: "ping" }, { kind: "msg" }, undefined])
       close: async () => undefined,
     };
     const served = await serveTransport(async () => ({}), transport);
-    expect(() => receive(inbound as unknown as Inbound)).toThrow("in place of { kind, message, ... }");
+    expect(() => receive(inbound as unknown as Inbound)).toThrow("receive() takes { kind, ... }");
     await served.close();
   },
 );

@@ -22,7 +22,7 @@ import { isVendorMethod, knownRevision, REVISIONS } from "../protocol/revisions/
 import type { Carrier } from "../transport/carrier.ts";
 import { LineCarrier } from "../transport/line-carrier.ts";
 import { type Tap, tapTransport } from "../transport/tap.ts";
-import { type BatchItem, type Inbound, notInbound, type Transport } from "../transport/transport.ts";
+import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
 import { Batch } from "./calls/batch.ts";
 import type { CallPlaces } from "./calls/call-places.ts";
 import { type CallMessage, CallTable, type Front } from "./calls/call-table.ts";
@@ -72,7 +72,7 @@ export const CONNECTION_OPTIONS: OptionNames<Omit<ConnectionOptions, "mayShutDow
 
 /** Throws a TypeError for options that would fail only once a connection is open, or with its messages. */
 export function checkConnection({ maxInFlight, tap }: ConnectionOptions): void {
-  if (maxInFlight !== undefined && !(maxInFlight > 0)) throw new TypeError("maxInFlight must be a number above 0");
+  if (!((maxInFlight ?? 1) > 0)) throw new TypeError("maxInFlight must be a number above 0");
   if (tap !== undefined && typeof tap !== "function") throw new TypeError("tap must be a function");
 }
 
@@ -165,14 +165,9 @@ class Connection implements ServedConnection {
         if (inbound.error !== undefined) this.#lines.break();
         this.#closing ??= this.#finish(this.#graceMs);
         return;
-      case "hang-up":
-      case "lost":
-      case "reopened":
-      case "gap":
-        // Only servers cause these.
-        return;
       default:
-        throw notInbound(inbound);
+        // No event, or one that only a server causes.
+        throw new TypeError("receive() takes { kind, ... }");
     }
   }
 

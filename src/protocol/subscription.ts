@@ -91,14 +91,6 @@ export function covers(uri: string, updated: string): boolean {
   return updated.length === uri.length || uri.endsWith("/") || "/?#".includes(updated.charAt(uri.length));
 }
 
-/** All URIs whose subscriptions an update of this resource concerns, the longest first. */
-export function* coveringUris(updated: string): Generator<string> {
-  yield updated;
-  for (let end = updated.length - 1; end > 0; end -= 1) {
-    if ("/?#".includes(updated.charAt(end)) || updated.charAt(end - 1) === "/") yield updated.slice(0, end);
-  }
-}
-
 /** Whether a subscription with this filter gets the notification of a change. */
 export function isConcerned(filter: SubscriptionFilter, notification: Notification): boolean {
   const list = changedList(notification);

@@ -3,7 +3,6 @@
 
 import type { CallerIdentity } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { kindOf } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
 import type { Carrier } from "./carrier.ts";
@@ -87,15 +86,6 @@ export type Inbound =
   | { readonly kind: "gap" }
   /** Nothing more will come; `error` says why, unless the other side has just ended the connection. */
   | { readonly kind: "end"; readonly error?: Error };
-
-/** The error for a transport of a user that passes on a message as it is, or what decodeInbound() returns to ignore one. */
-export function notInbound(value: unknown): ConnectionError {
-  return new ConnectionError(
-    "protocol",
-    `The transport called its \`receive\` with ${kindOf(value)} in place of { kind, message, ... }; decodeInbound() of ` +
-      "catenary/stdio makes one from a text, or undefined if the text must be ignored",
-  );
-}
 
 /** What a transport may know about what it received. */
 export interface Received {

@@ -21,6 +21,8 @@ export async function loadForServer(): Promise<void> {
     import("../../dialogue/calls/input-required.ts"),
     import("../../dialogue/session/client-tasks.ts"),
     import("../../dialogue/stateless/parked-call.ts"),
+    import("../../http/server/authenticate.ts"),
+    import("../../http/server/health.ts"),
     import("../../http/server/legacy-sse.ts"),
     import("../../protocol/client-results.ts"),
     import("../../protocol/compat-documents.ts"),

@@ -4,6 +4,7 @@
 
 import { attempt, ignoreRejection, unref, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { kindOf } from "../../core/options.ts";
 import type { Context, Params, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
@@ -19,13 +20,7 @@ import {
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
-import {
-  type Inbound,
-  notInbound,
-  type QuietCancel,
-  type SendOptions,
-  type Transport,
-} from "../../transport/transport.ts";
+import { type Inbound, type QuietCancel, type SendOptions, type Transport } from "../../transport/transport.ts";
 import { type PendingCall, PendingCalls, type Timeouts } from "./pending-calls.ts";
 
 /** A request of ours that is not answered yet, or abandoned. */
@@ -250,4 +245,13 @@ class CallSendOptions implements SendOptions {
 function connectionEnded(error: Error | undefined): ConnectionError {
   if (error instanceof ConnectionError) return error;
   return new ConnectionError("closed", "The server closed the connection", { cause: error });
+}
+
+/** The error for a transport of a user that passes on a message as it is, or what decodeInbound() returns to ignore one. */
+function notInbound(value: unknown): ConnectionError {
+  return new ConnectionError(
+    "protocol",
+    `The transport called its \`receive\` with ${kindOf(value)} in place of { kind, message, ... }; decodeInbound() of ` +
+      "catenary/stdio makes one from a text, or undefined if the text must be ignored",
+  );
 }

@@ -19,7 +19,6 @@ import type { SubscriptionFilter } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
 import {
   changingLists,
-  coveringUris,
   filterFor,
   grantedIn,
   listenRequest,
@@ -93,12 +92,15 @@ export class ClientSubscriptions {
     for (const uri of this.#resources.keys()) this.#remove(uri);
   }
 
-  /** The longest URI with a granted subscription that covers this one. */
+  /** The longest URI with a granted subscription that covers this one (see `covers`). */
   #closest(updated: string): string | undefined {
-    for (const uri of coveringUris(updated)) {
-      for (const { isGranted } of this.#resources.get(uri) ?? []) if (isGranted) return uri;
+    let uri = "";
+    let closest: string | undefined;
+    for (const part of updated.split(/(?=[/?#])|(?<=\/)/)) {
+      uri += part;
+      for (const { isGranted } of this.#resources.get(uri) ?? []) if (isGranted) closest = uri;
     }
-    return undefined;
+    return closest;
   }
 
   #remove(uri: string, isRemoved: (subscription: Subscription) => boolean = () => true): void {

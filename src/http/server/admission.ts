@@ -1,7 +1,7 @@
 // The checks that an HTTP request must pass before its message is handled: Accept, Content-Type, body, authentication,
 // and the limits on requests and sessions. A request that fails a check gets an error response with a status.
 
-import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
+import { AuthError, type Identity } from "../../core/authentication.ts";
 import type { FairLimit } from "../../core/fair-limit.ts";
 import type { CallerIdentity } from "../../core/handler.ts";
 import { callListener, printProblem } from "../../core/listeners.ts";
@@ -58,32 +58,6 @@ const toStderr: ErrorReporter = (error, doing) => printProblem(`${doing}: ${erro
 /** Errors of the reporter itself do not matter to the request, which is still answered. */
 export function safeReporter(report: ErrorReporter = toStderr): ErrorReporter {
   return (error, doing) => callListener("onError", report, [error, doing]);
-}
-
-const AUTH_TIMEOUT_MS = 10_000;
-
-/** Throws an AuthError if the caller is not authenticated, and a 503 if the authenticator fails. */
-export async function authenticate(
-  auth: Authenticator,
-  credentials: Credentials,
-  report: ErrorReporter,
-): Promise<Identity> {
-  let identity: Identity | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${AUTH_TIMEOUT_MS} ms`)), AUTH_TIMEOUT_MS);
-  });
-  try {
-    identity = checkIdentity(await Promise.race([auth.authenticate(credentials), timeout]));
-  } catch (error) {
-    if (error instanceof AuthError) throw error;
-    report(error, "the authenticator failed");
-    throw new HttpError(503, "Authentication is not available; try again later", { "retry-after": "5" });
-  } finally {
-    clearTimeout(timer);
-  }
-  if (identity !== undefined) return identity;
-  throw new AuthError(401, "The caller is not authenticated", "Bearer");
 }
 
 /** Checked at run time, since untyped code may return anything. If `scopes` were a string, substrings would match. */

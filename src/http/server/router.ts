@@ -10,14 +10,7 @@ import { LISTEN_DEFAULTS } from "./defaults.ts";
 import type { Guard } from "./guard.ts";
 import { type HostInfo, HttpError, type HttpRequest } from "./http-request.ts";
 import { checkConnection, selectRevisions } from "../../dialogue/connection.ts";
-import {
-  challengeHeaders,
-  authenticate,
-  sendError,
-  safeReporter,
-  type ErrorReporter,
-  type SharedLimits,
-} from "./admission.ts";
+import { challengeHeaders, sendError, safeReporter, type ErrorReporter, type SharedLimits } from "./admission.ts";
 import { McpEndpoint } from "./endpoint.ts";
 import { withoutState } from "./without-state.ts";
 import type { LegacySse } from "./legacy-sse.ts";
@@ -173,7 +166,11 @@ export class HttpRouter {
     const known = this.#routes.get(request.path);
     const refusal = this.#guard.check(request);
     if (this.#health !== undefined && known === undefined && HEALTH_PATHS.has(request.path) && refusal === undefined) {
-      void this.#answerHealth(request, cors, this.#health);
+      const health = this.#health;
+      // Loaded on first use, since only gateways have it.
+      void import("./health.ts").then(({ answerHealth }) =>
+        answerHealth(request, cors, health, this.#auth, this.path, this.#closing !== undefined),
+      );
       return;
     }
     const route = known ?? this.#otherRoute(request);
@@ -187,37 +184,6 @@ export class HttpRouter {
     } else if (isIdentified(request.host)) this.#runAs(reply, action, request.host);
     else if (this.#auth === undefined) this.#run(reply, action);
     else void this.#authenticate(reply, this.#auth, action);
-  }
-
-  /** Whether the process answers, and whether it serves requests. Only a caller that may call gets details. */
-  async #answerHealth(
-    request: HttpRequest,
-    cors: Readonly<Record<string, string>>,
-    health: NonNullable<HttpRouterOptions["health"]>,
-  ): Promise<void> {
-    const answer = (status: number, body: object): void => {
-      const headers = { "content-type": "application/json", "cache-control": "no-store", ...cors };
-      request.respond(status, headers, JSON.stringify(body));
-    };
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      request.respond(405, { allow: "GET, HEAD", ...cors });
-    } else if (request.path === "/healthz") answer(200, { status: "ok" });
-    else if (this.#closing !== undefined) answer(503, { status: "shutting down" });
-    else {
-      const { principal, mayCall } = await this.#identify(request);
-      const { isReady, details } = health(principal);
-      answer(isReady ? 200 : 503, { status: isReady ? "ready" : "not ready", ...(mayCall && details) });
-    }
-  }
-
-  async #identify({ headers, origin }: HttpRequest): Promise<Partial<Identity> & { readonly mayCall: boolean }> {
-    if (this.#auth === undefined) return { mayCall: true };
-    if (headers["authorization"] === undefined) return { mayCall: false };
-    const identified = this.#auth.authenticate({ headers, endpoint: `${origin}${this.path}` });
-    return identified.then(
-      ({ principal }) => ({ principal, mayCall: true }),
-      () => ({ mayCall: false }),
-    );
   }
 
   /** Ends subscriptions at once; other requests may finish within `graceMs`. */
@@ -301,6 +267,7 @@ export class HttpRouter {
     const { request } = reply;
     const credentials: Credentials = { headers: request.headers, endpoint: `${request.origin}${this.path}` };
     try {
+      const { authenticate } = await import("./authenticate.ts");
       this.#runAs(reply, action, await authenticate(auth, credentials, this.#report));
     } catch (error) {
       this.#fail(reply, error);
