@@ -22,89 +22,85 @@ async function refused(options: unknown): Promise<string> {
   return (error as Error).message;
 }
 
-describe("serve()", () => {
-  it.each([
-    [3134, "3134"],
-    [true, "true"],
-    [false, "false"],
-    [null, "null"],
-    ["127.0.0.1:3000", '"127.0.0.1:3000"'],
-    [[], "an array"],
-  ])("refuses %j as the option http", async (http, shown) => {
-    expect(await refused({ http })).toBe(`serve(): \`http\` must be an object, such as { port: 3000 }; got ${shown}`);
-  });
+it.each([
+  [3134, "3134"],
+  [true, "true"],
+  [false, "false"],
+  [null, "null"],
+  ["127.0.0.1:3000", '"127.0.0.1:3000"'],
+  [[], "an array"],
+])("serve() refuses %j as the option http", async (http, shown) => {
+  expect(await refused({ http })).toBe(`serve(): \`http\` must be an object, such as { port: 3000 }; got ${shown}`);
+});
 
-  it.each(["", " "])("does not listen on all addresses for the host %j", async (host) => {
-    expect(await refused({ http: { host, port: 0 } })).toBe(
-      "serve(): http.host is empty: leave it out for 127.0.0.1, or write 0.0.0.0 to listen on all addresses",
-    );
-  });
+it.each(["", " "])("serve() does not listen on all addresses for the host %j", async (host) => {
+  expect(await refused({ http: { host, port: 0 } })).toBe(
+    "serve(): http.host is empty: leave it out for 127.0.0.1, or write 0.0.0.0 to listen on all addresses",
+  );
+});
 
-  it.each([null, 1, {}])("refuses the host %j", async (host) => {
-    expect(await refused({ http: { host, port: 0 } })).toContain("serve(): http.host must be a string; got ");
-  });
+it.each([null, 1, {}])("serve() refuses the host %j", async (host) => {
+  expect(await refused({ http: { host, port: 0 } })).toContain("serve(): http.host must be a string; got ");
+});
 
-  it("explains how to pass a port from an environment variable", async () => {
-    expect(await refused({ http: { port: "3135" } })).toBe(
-      'serve(): http.port must be an integer from 0 (picks a free port) to 65535; got "3135" (use Number(process.env.PORT) for an environment variable)',
-    );
-  });
+it("serve() explains how to pass a port from an environment variable", async () => {
+  expect(await refused({ http: { port: "3135" } })).toBe(
+    'serve(): http.port must be an integer from 0 (picks a free port) to 65535; got "3135" (use Number(process.env.PORT) for an environment variable)',
+  );
+});
 
-  it.each([-1, 65_536, 1.5, Number.NaN, null])("refuses the port %d", async (port) => {
-    expect(await refused({ http: { port } })).toBe(
-      `serve(): http.port must be an integer from 0 (picks a free port) to 65535; got ${port}`,
-    );
-  });
+it.each([-1, 65_536, 1.5, Number.NaN, null])("serve() refuses the port %d", async (port) => {
+  expect(await refused({ http: { port } })).toBe(
+    `serve(): http.port must be an integer from 0 (picks a free port) to 65535; got ${port}`,
+  );
+});
 
-  it.each(["allowedHosts", "allowedOrigins"])("refuses a string for the array %s", async (name) => {
-    expect(await refused({ http: { port: 0, [name]: "notes.example.com" } })).toMatch(
-      new RegExp(`^${name} .* must be an array of strings, .*; got "notes\\.example\\.com"$`),
-    );
-  });
+it.each(["allowedHosts", "allowedOrigins"])("serve() refuses a string for the array %s", async (name) => {
+  expect(await refused({ http: { port: 0, [name]: "notes.example.com" } })).toMatch(
+    new RegExp(`^${name} .* must be an array of strings, .*; got "notes\\.example\\.com"$`),
+  );
+});
 
-  it("names the nearest option, or lists all options", async () => {
-    expect(await refused({ http: { prot: 1 } })).toBe("serve() has no option `http.prot`; did you mean `port`?");
-    expect(await refused({ port: 3000 })).toBe("serve() has no option `port`; write http: { port: 3000 }");
-    expect(await refused({ ports: 3000 })).toMatch(
-      /^serve\(\) has no option `ports`; the options are http, stdio, .*$/,
-    );
-    expect(await refused({ http: { toString: 1 } })).toContain("no option `http.toString`");
-    expect(await refused(3000)).toBe("serve(): the options must be an object, not a number");
-  });
+it("serve() names the nearest option, or lists all options", async () => {
+  expect(await refused({ http: { prot: 1 } })).toBe("serve() has no option `http.prot`; did you mean `port`?");
+  expect(await refused({ port: 3000 })).toBe("serve() has no option `port`; write http: { port: 3000 }");
+  expect(await refused({ ports: 3000 })).toMatch(/^serve\(\) has no option `ports`; the options are http, stdio, .*$/);
+  expect(await refused({ http: { toString: 1 } })).toContain("no option `http.toString`");
+  expect(await refused(3000)).toBe("serve(): the options must be an object, not a number");
+});
 
-  it("is refused at once while the stdio of the process is reserved, also before its code is loaded", async () => {
-    const release = takeStdio("reserved for another server");
-    const refusals: unknown[] = [];
-    try {
-      const done = main.serve(handler).catch((error: unknown) => refusals.push(error));
-      // Only microtasks run here, so nothing has been loaded or read yet.
-      for (let count = 0; count < 10; count += 1) await Promise.resolve();
-      expect(refusals).toEqual([new Error("reserved for another server")]);
-      await done;
-    } finally {
-      release();
-    }
-  });
+it("serve() is refused at once while the stdio of the process is reserved, also before its code is loaded", async () => {
+  const release = takeStdio("reserved for another server");
+  const refusals: unknown[] = [];
+  try {
+    const done = main.serve(handler).catch((error: unknown) => refusals.push(error));
+    // Only microtasks run here, so nothing has been loaded or read yet.
+    for (let count = 0; count < 10; count += 1) await Promise.resolve();
+    expect(refusals).toEqual([new Error("reserved for another server")]);
+    await done;
+  } finally {
+    release();
+  }
+});
 
-  it("ignores undefined options", async () => {
-    const options = { http: { port: 0, host: undefined, prot: undefined }, graceMs: undefined };
-    const serving = (await attempt(options)) as { url: string; close(): Promise<void> };
-    expect(serving.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
-    await serving.close();
-  });
+it("serve() ignores undefined options", async () => {
+  const options = { http: { port: 0, host: undefined, prot: undefined }, graceMs: undefined };
+  const serving = (await attempt(options)) as { url: string; close(): Promise<void> };
+  expect(serving.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+  await serving.close();
 });
 
 describe.each([
   ["nodeHandler", nodeHandler],
   ["fetchHandler", fetchHandler],
 ])("%s()", (name, mount) => {
-  it("has no options host and port, since it does not listen", () => {
+  it("fetchHandler() or nodeHandler() has no options host and port, since it does not listen", () => {
     const message = `${name}() has no option \`port\`; the options are path, paths, legacySse, `;
     expect(() => mount(handler, { port: 3000 } as never)).toThrow(message);
     expect(() => mount(handler, { port: 3000 } as never)).toThrow(TypeError);
   });
 
-  it("refuses a string for an array", () => {
+  it("fetchHandler() or nodeHandler() refuses a string for an array", () => {
     expect(() => mount(handler, { allowedHosts: "notes.example.com" as never })).toThrow("must be an array of strings");
   });
 });
@@ -118,7 +114,7 @@ describe("a handler that evaluates code", () => {
   const post = (headers: Record<string, string> = {}): Request =>
     new Request("http://localhost/mcp", { method: "POST", headers, body: "" });
 
-  it("is not served over HTTP without authentication, unless that is explicit", async () => {
+  it("a handler that evaluates code is not served over HTTP without authentication, unless that is explicit", async () => {
     await expect(serve(live, { http: { port: 0 } })).rejects.toThrow(message);
     await expect(serve(gateway, { http: { port: 0 } })).rejects.toThrow(TypeError);
     expect(() => nodeHandler(gateway)).toThrow(message);
@@ -128,7 +124,7 @@ describe("a handler that evaluates code", () => {
     await open.close();
   });
 
-  it("is served to authenticated callers", async () => {
+  it("a handler that evaluates code is served to authenticated callers", async () => {
     const auth = bearer({ verify: (token) => (token === "right" ? { principal: "ada" } : undefined) });
     const closed = fetchHandler(live, { auth });
     expect((await closed(post())).status).toBe(401);

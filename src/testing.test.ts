@@ -34,16 +34,14 @@ function notes(): Server {
 
 const methods = (messages: readonly Message[]): string[] => messages.filter(isRequest).map(({ method }) => method);
 
-describe("revisions", () => {
-  it("are named, oldest first", () => {
-    expect(REVISION_NAMES).toEqual(REVISIONS.map(({ name }) => name));
-  });
+it("revisions are named, oldest first", () => {
+  expect(REVISION_NAMES).toEqual(REVISIONS.map(({ name }) => name));
 });
 
 describe.each(REVISION_NAMES)("a server at %s", (revision) => {
   const isSession = REVISIONS.find(({ name }) => name === revision)?.style === "session";
 
-  it("supports every feature", async () => {
+  it("a server supports every feature", async () => {
     const server = notes();
     const { client, close } = await connectInMemory(server, { revision, roots: [{ uri: "file:///here" }] });
     expect(client.revision).toBe(revision);
@@ -63,7 +61,7 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
     await close();
   });
 
-  it("notifies of changes", async () => {
+  it("a server notifies of changes", async () => {
     const server = notes();
     const { client, close } = await connectInMemory(server, { revision });
     await client.ping();
@@ -80,7 +78,7 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
     await close();
   });
 
-  it("records every message", async () => {
+  it("a server records every message", async () => {
     const { client, sent, received, messages, close } = await connectInMemory(notes(), {
       revision,
       roots: [{ uri: "file:///here" }],
@@ -101,27 +99,24 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
   });
 });
 
-describe("a server without a connection", () => {
-  it("supports requests to the client", async () => {
-    const client = await connect(notes(), { roots: [{ uri: "file:///here" }] });
-    expect(client.server).toMatchObject({ name: "notes" });
-    expect(await client.callTool("where")).toMatchObject({ content: [{ text: "file:///here" }] });
-    await client.close();
+it("a server without a connection supports requests to the client", async () => {
+  const client = await connect(notes(), { roots: [{ uri: "file:///here" }] });
+  expect(client.server).toMatchObject({ name: "notes" });
+  expect(await client.callTool("where")).toMatchObject({ content: [{ text: "file:///here" }] });
+  await client.close();
+});
+
+it("connectInMemory fails if the server does not support the revision, and leaves nothing open", async () => {
+  const [oldest, newest] = [REVISION_NAMES[0]!, REVISION_NAMES.at(-1)!];
+  await expect(connectInMemory(notes(), { revision: oldest, serving: { revisions: [newest] } })).rejects.toMatchObject({
+    name: "ConnectionError",
+    kind: "protocol",
   });
 });
 
-describe("connectInMemory", () => {
-  it("fails if the server does not support the revision, and leaves nothing open", async () => {
-    const [oldest, newest] = [REVISION_NAMES[0]!, REVISION_NAMES.at(-1)!];
-    await expect(
-      connectInMemory(notes(), { revision: oldest, serving: { revisions: [newest] } }),
-    ).rejects.toMatchObject({
-      name: "ConnectionError",
-      kind: "protocol",
-    });
-  });
-
-  it.each(REVISION_NAMES)("gives the client an identity, whose scopes are asked for: %s", async (revision) => {
+it.each(REVISION_NAMES)(
+  "connectInMemory gives the client an identity, whose scopes are asked for: %s",
+  async (revision) => {
     const server = createServer({ name: "notes", version: "1.0.0" })
       .tool("whoami", {}, (_, { caller }) => `${caller.principal} ${String(caller.claims?.["team"])}`)
       .tool("write", { scopes: ["notes:write"] }, () => "written");
@@ -134,52 +129,50 @@ describe("connectInMemory", () => {
     expect((await writer.client.callTool("write")).isError).toBe(false);
     const wrong = connectInMemory(server, { caller: { scope: ["a"] } as never });
     await expect(wrong).rejects.toThrow("connectInMemory() has no option `caller.scope`; did you mean `scopes`?");
-  });
+  },
+);
 
-  it("records batches message by message", async () => {
-    const [ours, theirs] = memoryPair();
-    const near = recordTransport(ours);
-    const far = recordTransport(theirs);
-    await near.start(() => undefined);
-    const received = new Promise<void>(
-      (resolve) => void far.start(({ kind }) => (kind === "batch" ? resolve() : undefined)),
-    );
-    const batch: Message[] = [
-      { jsonrpc: "2.0", method: "a" },
-      { jsonrpc: "2.0", method: "b" },
-    ];
-    await near.send(batch);
-    await received;
-    expect(near.sent).toEqual(batch);
-    expect(far.received).toEqual(batch);
-    await near.close();
-  });
+it("connectInMemory records batches message by message", async () => {
+  const [ours, theirs] = memoryPair();
+  const near = recordTransport(ours);
+  const far = recordTransport(theirs);
+  await near.start(() => undefined);
+  const received = new Promise<void>(
+    (resolve) => void far.start(({ kind }) => (kind === "batch" ? resolve() : undefined)),
+  );
+  const batch: Message[] = [
+    { jsonrpc: "2.0", method: "a" },
+    { jsonrpc: "2.0", method: "b" },
+  ];
+  await near.send(batch);
+  await received;
+  expect(near.sent).toEqual(batch);
+  expect(far.received).toEqual(batch);
+  await near.close();
 });
 
-describe("middleware that changes a message in place", () => {
-  const changesRequest: Middleware = (request, context, next) => {
-    if (request.method === "tools/call") (request.params as { name: string }).name = "echo";
-    return next(request, context);
-  };
-  const changesResult: Middleware = async (request, context, next) => {
-    const result = await next(request, context);
-    if (request.method === "tools/call") (result["content"] as object[]).push({ type: "text", text: "more" });
-    return result;
-  };
+const changesRequest: Middleware = (request, context, next) => {
+  if (request.method === "tools/call") (request.params as { name: string }).name = "echo";
+  return next(request, context);
+};
+const changesResult: Middleware = async (request, context, next) => {
+  const result = await next(request, context);
+  if (request.method === "tools/call") (result["content"] as object[]).push({ type: "text", text: "more" });
+  return result;
+};
 
-  it.each([
-    ["a request", changesRequest, /The middleware changesRequest failed: Cannot assign to read only property 'name'/],
-    ["a result", changesResult, /The middleware changesResult failed: Cannot add property 1/],
-  ])("fails in a test: %s", async (_, middleware, message) => {
-    const gateway = chain(middleware).to(notes());
-    const { client, close } = await connectInMemory(gateway);
-    await expect(client.callTool("echo", { text: "a" })).rejects.toThrow(message);
-    // What comes from other clients is not frozen.
-    const plain = await connect(gateway);
-    const { content } = await plain.callTool("echo", { text: "a" });
-    expect(content?.[0]).toMatchObject({ text: "a" });
-    await plain.close();
-    await close();
-    await gateway.close();
-  });
+it.each([
+  ["a request", changesRequest, /The middleware changesRequest failed: Cannot assign to read only property 'name'/],
+  ["a result", changesResult, /The middleware changesResult failed: Cannot add property 1/],
+])("middleware that changes a message in place fails in a test: %s", async (_, middleware, message) => {
+  const gateway = chain(middleware).to(notes());
+  const { client, close } = await connectInMemory(gateway);
+  await expect(client.callTool("echo", { text: "a" })).rejects.toThrow(message);
+  // What comes from other clients is not frozen.
+  const plain = await connect(gateway);
+  const { content } = await plain.callTool("echo", { text: "a" });
+  expect(content?.[0]).toMatchObject({ text: "a" });
+  await plain.close();
+  await close();
+  await gateway.close();
 });

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ISOLATED } from "../vitest.config.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
 import { castsIn } from "./support/house/casts.ts";
@@ -97,281 +97,275 @@ const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
   "src/transport/start-failure.ts": "programs that do not start; one of them may be ours, which begins with its name",
 };
 
-describe("the source tree", () => {
-  it("is found", () => {
-    expect(SOURCES.length).toBeGreaterThan(100);
-    expect(NAMES).toHaveLength(5);
-  });
+it("the source tree is found", () => {
+  expect(SOURCES.length).toBeGreaterThan(100);
+  expect(NAMES).toHaveLength(5);
+});
 
-  it("imports down the layers only", () => {
-    expect(importFaults(SOURCES)).toEqual([]);
-  });
+it("the source tree imports down the layers only", () => {
+  expect(importFaults(SOURCES)).toEqual([]);
+});
 
-  it("has no import cycle, not even of types", () => {
-    expect(importCycles(SOURCES)).toEqual([]);
-  });
+it("the source tree has no import cycle, not even of types", () => {
+  expect(importCycles(SOURCES)).toEqual([]);
+});
 
-  it("imports no package that it does not depend on", () => {
-    expect(packageFaults(SOURCES, DEPENDENCIES)).toEqual([]);
-  });
+it("the source tree imports no package that it does not depend on", () => {
+  expect(packageFaults(SOURCES, DEPENDENCIES)).toEqual([]);
+});
 
-  it("names revisions only in protocol/revisions/", () => {
-    expect(revisionFaults(SOURCES, NAMES)).toEqual([]);
-  });
+it("the source tree names revisions only in protocol/revisions/", () => {
+  expect(revisionFaults(SOURCES, NAMES)).toEqual([]);
+});
 
-  it("has no file over the limit of lines", () => {
-    expect(longerThan(MAX_LINES, MAX_TEST_LINES, SOURCES)).toEqual([]);
-  });
+it("the source tree has no file over the limit of lines", () => {
+  expect(longerThan(MAX_LINES, MAX_TEST_LINES, SOURCES)).toEqual([]);
+});
 
-  it("has few casts in the engine", () => {
-    const { all, double } = castsIn(SOURCES);
-    expect(all.length, all.join("\n")).toBeLessThanOrEqual(MAX_CASTS);
-    expect(double.length, double.join("\n")).toBeLessThanOrEqual(MAX_DOUBLE_CASTS);
-  });
+it("the source tree has few casts in the engine", () => {
+  const { all, double } = castsIn(SOURCES);
+  expect(all.length, all.join("\n")).toBeLessThanOrEqual(MAX_CASTS);
+  expect(double.length, double.join("\n")).toBeLessThanOrEqual(MAX_DOUBLE_CASTS);
+});
 
-  it("begins every file with a comment", () => {
-    expect(headerFaults(SOURCES)).toEqual([]);
-  });
+it("the source tree begins every file with a comment", () => {
+  expect(headerFaults(SOURCES)).toEqual([]);
+});
 
-  it("has no file that is about a second thing from a comment in its middle on", () => {
-    expect(secondHeaders(SOURCES)).toEqual([]);
-  });
+it("the source tree has no file that is about a second thing from a comment in its middle on", () => {
+  expect(secondHeaders(SOURCES)).toEqual([]);
+});
 
-  it("loads no package from its main entry, and no revisions", () => {
-    const { files, outside } = loadedBy("src/index.ts", SOURCES);
-    expect(outside).toEqual([]);
-    expect(files.size).toBeGreaterThan(10);
-    expect([...files].filter((file) => file.startsWith("src/protocol/revisions/index"))).toEqual([]);
-  });
+it("the source tree loads no package from its main entry, and no revisions", () => {
+  const { files, outside } = loadedBy("src/index.ts", SOURCES);
+  expect(outside).toEqual([]);
+  expect(files.size).toBeGreaterThan(10);
+  expect([...files].filter((file) => file.startsWith("src/protocol/revisions/index"))).toEqual([]);
+});
 
-  it("replaces modules and counts timers only in tests that do not share them", () => {
-    const replacing = SOURCES.filter(({ text }) =>
-      /^vi\.mock\(|vi\.getTimerCount\(|vi\.spyOn\(globalThis, "set/m.test(text),
-    );
-    expect(replacing.length).toBeGreaterThan(0);
-    expect(replacing.map(({ path }) => path).filter((path) => !ISOLATED.includes(path))).toEqual([]);
-  });
+it("the source tree replaces modules and counts timers only in tests that do not share them", () => {
+  const replacing = SOURCES.filter(({ text }) =>
+    /^vi\.mock\(|vi\.getTimerCount\(|vi\.spyOn\(globalThis, "set/m.test(text),
+  );
+  expect(replacing.length).toBeGreaterThan(0);
+  expect(replacing.map(({ path }) => path).filter((path) => !ISOLATED.includes(path))).toEqual([]);
+});
 
-  it("starts programs only where they do not inherit descriptors, and in guests, which have none", () => {
-    const isProduct = ({ path }: SourceFile): boolean => !path.endsWith(".test.ts");
-    const starting = SOURCES.filter(isProduct).filter(({ text }) =>
-      withoutComments(text).includes("node:child_process"),
-    );
-    expect(starting.map(({ path }) => path).toSorted()).toEqual([
-      "src/auth/oauth/browser.ts",
-      "src/live/js/test-run.ts",
-      "src/live/smalltalk/image-bridge.ts",
-      "src/process/child.ts",
-      "src/process/guardian.ts",
-    ]);
-  });
+it("the source tree starts programs only where they do not inherit descriptors, and in guests, which have none", () => {
+  const isProduct = ({ path }: SourceFile): boolean => !path.endsWith(".test.ts");
+  const starting = SOURCES.filter(isProduct).filter(({ text }) => withoutComments(text).includes("node:child_process"));
+  expect(starting.map(({ path }) => path).toSorted()).toEqual([
+    "src/auth/oauth/browser.ts",
+    "src/live/js/test-run.ts",
+    "src/live/smalltalk/image-bridge.ts",
+    "src/process/child.ts",
+    "src/process/guardian.ts",
+  ]);
+});
 
-  it("reads sentences only where other programs wrote them", () => {
-    // What we say ourselves has fields: see Hint and ConnectionError in src/core/errors.ts.
-    expect(sentenceReaders(SOURCES)).toEqual(Object.keys(SENTENCES_OF_OTHERS));
-  });
+it("the source tree reads sentences only where other programs wrote them", () => {
+  // What we say ourselves has fields: see Hint and ConnectionError in src/core/errors.ts.
+  expect(sentenceReaders(SOURCES)).toEqual(Object.keys(SENTENCES_OF_OTHERS));
+});
 
-  it("never turns data into code", () => {
-    expect(dangerFaults(SOURCES, EXCEPTIONS)).toEqual([]);
-  });
+it("the source tree never turns data into code", () => {
+  expect(dangerFaults(SOURCES, EXCEPTIONS)).toEqual([]);
 });
 
 const file = (path: string, text: string): SourceFile => ({ path, text });
 
-describe("the rules", () => {
-  it("find imports of every form, and none in comments, strings and templates", () => {
-    const text = [
-      `// import "./comment.ts";`,
-      `/* export * from "./block.ts"; */`,
-      `import "./bare.ts";`,
-      `import one, { two } from "./one.ts";`,
-      `import type { Three } from "./three.ts";`,
-      `import {`,
-      `  four,`,
-      `} from './four.ts';`,
-      `export * from "./all.ts";`,
-      `export type { Six } from "./six.ts";`,
-      `export { seven as eight } from "./seven.ts";`,
-      `import * as nine from "nine";`,
-      `const text = "import x from './string.ts'";`,
-      "const words = `\nimport \"./template.ts\";\n${await import('./late.ts')} // `;",
-      `const pattern = /["'\`/]/; // import "./after.ts"`,
-      `import ten from "./ten.ts";`,
-    ].join("\n");
-    expect(importsOf(text).map(({ specifier, kind }) => `${kind} ${specifier}`)).toEqual([
-      "static ./bare.ts",
-      "static ./one.ts",
-      "type ./three.ts",
-      "static ./four.ts",
-      "static ./all.ts",
-      "type ./six.ts",
-      "static ./seven.ts",
-      "static nine",
-      "static ./ten.ts",
-      "late ./late.ts",
-    ]);
-  });
+it("the rules find imports of every form, and none in comments, strings and templates", () => {
+  const text = [
+    `// import "./comment.ts";`,
+    `/* export * from "./block.ts"; */`,
+    `import "./bare.ts";`,
+    `import one, { two } from "./one.ts";`,
+    `import type { Three } from "./three.ts";`,
+    `import {`,
+    `  four,`,
+    `} from './four.ts';`,
+    `export * from "./all.ts";`,
+    `export type { Six } from "./six.ts";`,
+    `export { seven as eight } from "./seven.ts";`,
+    `import * as nine from "nine";`,
+    `const text = "import x from './string.ts'";`,
+    "const words = `\nimport \"./template.ts\";\n${await import('./late.ts')} // `;",
+    `const pattern = /["'\`/]/; // import "./after.ts"`,
+    `import ten from "./ten.ts";`,
+  ].join("\n");
+  expect(importsOf(text).map(({ specifier, kind }) => `${kind} ${specifier}`)).toEqual([
+    "static ./bare.ts",
+    "static ./one.ts",
+    "type ./three.ts",
+    "static ./four.ts",
+    "static ./all.ts",
+    "type ./six.ts",
+    "static ./seven.ts",
+    "static nine",
+    "static ./ten.ts",
+    "late ./late.ts",
+  ]);
+});
 
-  it("keep the lines of a text whose comments they blank", () => {
-    const text = 'const a = "// no"; // yes\n/* two\nlines */ const b = a / 2 / 1;\n';
-    expect(withoutComments(text)).toBe('const a = "// no";       \n      \n         const b = a / 2 / 1;\n');
-  });
+it("the rules keep the lines of a text whose comments they blank", () => {
+  const text = 'const a = "// no"; // yes\n/* two\nlines */ const b = a / 2 / 1;\n';
+  expect(withoutComments(text)).toBe('const a = "// no";       \n      \n         const b = a / 2 / 1;\n');
+});
 
-  it("name the file, the import and the rule of a forbidden import", () => {
-    expect(
-      importFaults([
-        file("src/server/tools.ts", `import { x } from "../http/server/guard.ts";`),
-        file("src/jsonrpc/codec.ts", `import type { Context } from "../core/context.ts";`),
-        file("src/core/handler.ts", `export * from "../index.ts";`),
-        file("src/cellar/wine.ts", `const x = await import("../core/handler.ts");`),
-        file("src/client/client.ts", `import { x } from "../../test/house.ts";`),
-        file("src/live/server.ts", `import { x } from "../chain/chain.ts";`),
-        file("src/config/gateway.ts", `import { x } from "../cli/main.ts";`),
-        file("src/client/client.test.ts", `import { createServer } from "../chain/index.ts";`),
-        file("src/cli/main.ts", `import { serve } from "../index.ts";`),
-        file("src/index.ts", `export * from "./server/index.ts";`),
-        file("src/dialogue/peer.ts", `import { Id } from "../jsonrpc/message.ts";\nimport "./pending.ts";`),
-      ]),
-    ).toEqual([
-      `src/server/tools.ts imports ../http/server/guard.ts: "server" may not import "http"`,
-      `src/jsonrpc/codec.ts imports ../core/context.ts: "core" is above "jsonrpc"`,
-      `src/core/handler.ts imports ../index.ts: "src/*.ts" is above "core"`,
-      `src/cellar/wine.ts imports ../core/handler.ts: "cellar" is not a known folder`,
-      "src/client/client.ts imports ../../test/house.ts: the library imports nothing outside src/",
-      `src/live/server.ts imports ../chain/chain.ts: "live" may not import "chain"`,
-      `src/config/gateway.ts imports ../cli/main.ts: "cli" is above "config"`,
-    ]);
-  });
+it("the rules name the file, the import and the rule of a forbidden import", () => {
+  expect(
+    importFaults([
+      file("src/server/tools.ts", `import { x } from "../http/server/guard.ts";`),
+      file("src/jsonrpc/codec.ts", `import type { Context } from "../core/context.ts";`),
+      file("src/core/handler.ts", `export * from "../index.ts";`),
+      file("src/cellar/wine.ts", `const x = await import("../core/handler.ts");`),
+      file("src/client/client.ts", `import { x } from "../../test/house.ts";`),
+      file("src/live/server.ts", `import { x } from "../chain/chain.ts";`),
+      file("src/config/gateway.ts", `import { x } from "../cli/main.ts";`),
+      file("src/client/client.test.ts", `import { createServer } from "../chain/index.ts";`),
+      file("src/cli/main.ts", `import { serve } from "../index.ts";`),
+      file("src/index.ts", `export * from "./server/index.ts";`),
+      file("src/dialogue/peer.ts", `import { Id } from "../jsonrpc/message.ts";\nimport "./pending.ts";`),
+    ]),
+  ).toEqual([
+    `src/server/tools.ts imports ../http/server/guard.ts: "server" may not import "http"`,
+    `src/jsonrpc/codec.ts imports ../core/context.ts: "core" is above "jsonrpc"`,
+    `src/core/handler.ts imports ../index.ts: "src/*.ts" is above "core"`,
+    `src/cellar/wine.ts imports ../core/handler.ts: "cellar" is not a known folder`,
+    "src/client/client.ts imports ../../test/house.ts: the library imports nothing outside src/",
+    `src/live/server.ts imports ../chain/chain.ts: "live" may not import "chain"`,
+    `src/config/gateway.ts imports ../cli/main.ts: "cli" is above "config"`,
+  ]);
+});
 
-  it("find an import cycle of any kind", () => {
-    const files = [
-      file("src/a/one.ts", `import "../b/two.ts";`),
-      file("src/b/two.ts", `import type { X } from "../c/three.ts";`),
-      file("src/c/three.ts", `const x = () => import("../a/one.ts");`),
-      file("src/d/five.ts", `import "../a/one.ts";`),
-    ];
-    expect(importCycles(files)).toEqual(["src/a/one.ts -> src/b/two.ts -> src/c/three.ts -> src/a/one.ts"]);
-    expect(importCycles(files.slice(0, 2))).toEqual([]);
-  });
+it("the rules find an import cycle of any kind", () => {
+  const files = [
+    file("src/a/one.ts", `import "../b/two.ts";`),
+    file("src/b/two.ts", `import type { X } from "../c/three.ts";`),
+    file("src/c/three.ts", `const x = () => import("../a/one.ts");`),
+    file("src/d/five.ts", `import "../a/one.ts";`),
+  ];
+  expect(importCycles(files)).toEqual(["src/a/one.ts -> src/b/two.ts -> src/c/three.ts -> src/a/one.ts"]);
+  expect(importCycles(files.slice(0, 2))).toEqual([]);
+});
 
-  it("find a package that is not a dependency, and a module of Node without its prefix", () => {
-    const text = `import a from "ajv/dist/2020.js";\nimport b from "@scope/b/c";\nimport "fs";\nimport "node:fs";`;
-    expect(packageFaults([file("src/a.ts", text), file("src/a.test.ts", text)], ["ajv"])).toEqual([
-      "src/a.ts imports @scope/b/c, which is not a dependency",
-      "src/a.ts imports fs, which is not a dependency",
-    ]);
-  });
+it("the rules find a package that is not a dependency, and a module of Node without its prefix", () => {
+  const text = `import a from "ajv/dist/2020.js";\nimport b from "@scope/b/c";\nimport "fs";\nimport "node:fs";`;
+  expect(packageFaults([file("src/a.ts", text), file("src/a.test.ts", text)], ["ajv"])).toEqual([
+    "src/a.ts imports @scope/b/c, which is not a dependency",
+    "src/a.ts imports fs, which is not a dependency",
+  ]);
+});
 
-  it("follow static imports to a package, and no others", () => {
-    const files = [
-      file("src/index.ts", `export * from "./server/index.ts";\nimport type { S } from "schema-types";`),
-      file("src/server/index.ts", `import "node:fs";\nimport "./deep.ts";\nconst late = () => import("ajv");`),
-      file("src/server/deep.ts", `import { z } from "zod";`),
-    ];
-    expect(loadedBy("src/index.ts", files).outside).toEqual(["src/server/deep.ts loads zod"]);
-    expect(loadedBy("src/index.ts", files.slice(0, 2)).outside).toEqual(["src/server/deep.ts does not exist"]);
-    expect([...loadedBy("src/index.ts", files).files]).toEqual(files.map(({ path }) => path));
-  });
+it("the rules follow static imports to a package, and no others", () => {
+  const files = [
+    file("src/index.ts", `export * from "./server/index.ts";\nimport type { S } from "schema-types";`),
+    file("src/server/index.ts", `import "node:fs";\nimport "./deep.ts";\nconst late = () => import("ajv");`),
+    file("src/server/deep.ts", `import { z } from "zod";`),
+  ];
+  expect(loadedBy("src/index.ts", files).outside).toEqual(["src/server/deep.ts loads zod"]);
+  expect(loadedBy("src/index.ts", files.slice(0, 2)).outside).toEqual(["src/server/deep.ts does not exist"]);
+  expect([...loadedBy("src/index.ts", files).files]).toEqual(files.map(({ path }) => path));
+});
 
-  it("find a revision outside its folder", () => {
-    const [oldest = ""] = NAMES;
-    const files = ["src/dialogue/open.ts", "src/core/seal.test.ts", "src/protocol/revisions/index.ts"].map((path) =>
-      file(path, `// since ${oldest}`),
-    );
-    expect(revisionFaults(files, NAMES)).toEqual([
-      `src/dialogue/open.ts names ${oldest}`,
-      `src/core/seal.test.ts names ${oldest}`,
-    ]);
-  });
+it("the rules find a revision outside its folder", () => {
+  const [oldest = ""] = NAMES;
+  const files = ["src/dialogue/open.ts", "src/core/seal.test.ts", "src/protocol/revisions/index.ts"].map((path) =>
+    file(path, `// since ${oldest}`),
+  );
+  expect(revisionFaults(files, NAMES)).toEqual([
+    `src/dialogue/open.ts names ${oldest}`,
+    `src/core/seal.test.ts names ${oldest}`,
+  ]);
+});
 
-  it("count lines", () => {
-    const files = [file("src/a.ts", "x\n".repeat(5)), file("src/a.test.ts", "x\n".repeat(6))];
-    expect(longerThan(4, 5, files)).toEqual([
-      "src/a.ts has 5 lines; the limit is 4",
-      "src/a.test.ts has 6 lines; the limit is 5",
-    ]);
-    expect(longerThan(5, 6, files)).toEqual([]);
-  });
+it("the rules count lines", () => {
+  const files = [file("src/a.ts", "x\n".repeat(5)), file("src/a.test.ts", "x\n".repeat(6))];
+  expect(longerThan(4, 5, files)).toEqual([
+    "src/a.ts has 5 lines; the limit is 4",
+    "src/a.test.ts has 6 lines; the limit is 5",
+  ]);
+  expect(longerThan(5, 6, files)).toEqual([]);
+});
 
-  it("find casts, and casts of casts, but no constants and imports", () => {
-    const text = [
-      'import { a as b } from "./b.ts";',
-      'const c = ["as d"] as const; // as e',
-      "const f = g as string;",
-      "const h = i as unknown as\n  Promise<void>;",
-    ].join("\n");
-    const { all, double } = castsIn(
-      ["src/core/a.ts", "src/core/a.test.ts", "src/chain/a.ts"].map((path) => file(path, text)),
-    );
-    expect(all).toEqual(["src/core/a.ts: g as string", "src/core/a.ts: i as unknown as Promise<void>"]);
-    expect(double).toEqual(all.slice(1));
-  });
+it("the rules find casts, and casts of casts, but no constants and imports", () => {
+  const text = [
+    'import { a as b } from "./b.ts";',
+    'const c = ["as d"] as const; // as e',
+    "const f = g as string;",
+    "const h = i as unknown as\n  Promise<void>;",
+  ].join("\n");
+  const { all, double } = castsIn(
+    ["src/core/a.ts", "src/core/a.test.ts", "src/chain/a.ts"].map((path) => file(path, text)),
+  );
+  expect(all).toEqual(["src/core/a.ts: g as string", "src/core/a.ts: i as unknown as Promise<void>"]);
+  expect(double).toEqual(all.slice(1));
+});
 
-  it("find a missing header comment, and one that is too long", () => {
-    expect(
-      headerFaults([
-        file("src/none.ts", `import "node:fs";\n// Late.\n`),
-        file("src/long.ts", "// Word.\n".repeat(7)),
-        file("src/good.ts", "// One.\n// Two.\nconst a = 1;\n"),
-        file("src/block.ts", "/*\n * One.\n */\nconst a = 1;\n"),
-        file("src/cli/main.ts", "#!/usr/bin/env node\n// One.\n// Two.\n"),
-        file("src/one.test.ts", "// One line.\nconst a = 1;\n"),
-        file("src/two.test.ts", "const a = 1;\n"),
-      ]),
-    ).toEqual([
-      "src/none.ts does not begin with a comment",
-      "src/long.ts begins with 7 comment lines; the limit is 6",
-      "src/two.test.ts does not begin with a comment",
-    ]);
-  });
+it("the rules find a missing header comment, and one that is too long", () => {
+  expect(
+    headerFaults([
+      file("src/none.ts", `import "node:fs";\n// Late.\n`),
+      file("src/long.ts", "// Word.\n".repeat(7)),
+      file("src/good.ts", "// One.\n// Two.\nconst a = 1;\n"),
+      file("src/block.ts", "/*\n * One.\n */\nconst a = 1;\n"),
+      file("src/cli/main.ts", "#!/usr/bin/env node\n// One.\n// Two.\n"),
+      file("src/one.test.ts", "// One line.\nconst a = 1;\n"),
+      file("src/two.test.ts", "const a = 1;\n"),
+    ]),
+  ).toEqual([
+    "src/none.ts does not begin with a comment",
+    "src/long.ts begins with 7 comment lines; the limit is 6",
+    "src/two.test.ts does not begin with a comment",
+  ]);
+});
 
-  it("find a comment in the middle of a file that stands alone", () => {
-    const text = "// One.\n\nconst a = 1;\n\n// Two.\n// And more.\n\nconst b = 2;\n\n// About c.\nconst c = 3;\n";
-    expect(secondHeaders([file("src/a.ts", text)])).toEqual(["src/a.ts: // Two."]);
-  });
+it("the rules find a comment in the middle of a file that stands alone", () => {
+  const text = "// One.\n\nconst a = 1;\n\n// Two.\n// And more.\n\nconst b = 2;\n\n// About c.\nconst c = 3;\n";
+  expect(secondHeaders([file("src/a.ts", text)])).toEqual(["src/a.ts: // Two."]);
+});
 
-  it("find code that looks for words in what is said to people", () => {
-    const found = [
-      "if (message.startsWith(`The upstream ${name} `)) return error;",
-      "const text = error.message.replace(`; ${hint}`, '');",
-      "const [what] = said.split(/; (?=install)/);",
-      "const isOurs = /^The (?:server|upstream) /.exec(error.message) !== null;",
-      'const isNews = text.startsWith("Still running after ");',
-      'import { WAITING } from "./words.ts";\nif (message !== WAITING) return;',
-      "const at = text.search(/^\\[background\\] /m);",
-      "const commands = new RegExp(`catenary(?= (?:${names})\\\\b)`);",
-    ];
-    const words = file("src/words.ts", 'export const WAITING = "Waiting for another evaluation";');
-    const files = found.map((text, index) => file(`src/${index}.ts`, text));
-    expect(sentenceReaders([words, ...files])).toEqual(files.map(({ path }) => path));
-    const others = [
-      'const { problem, hint } = error; // message.startsWith("The server ")',
-      'const lines = message.split("\\n");',
-      'if (path.startsWith("node:") || reason === undefined) return;',
-    ];
-    expect(sentenceReaders([words, ...others.map((text, index) => file(`src/${index}.ts`, text))])).toEqual([]);
-    expect(sentenceReaders([file("src/a.test.ts", found.join("\n"))])).toEqual([]);
-  });
+it("the rules find code that looks for words in what is said to people", () => {
+  const found = [
+    "if (message.startsWith(`The upstream ${name} `)) return error;",
+    "const text = error.message.replace(`; ${hint}`, '');",
+    "const [what] = said.split(/; (?=install)/);",
+    "const isOurs = /^The (?:server|upstream) /.exec(error.message) !== null;",
+    'const isNews = text.startsWith("Still running after ");',
+    'import { WAITING } from "./words.ts";\nif (message !== WAITING) return;',
+    "const at = text.search(/^\\[background\\] /m);",
+    "const commands = new RegExp(`catenary(?= (?:${names})\\\\b)`);",
+  ];
+  const words = file("src/words.ts", 'export const WAITING = "Waiting for another evaluation";');
+  const files = found.map((text, index) => file(`src/${index}.ts`, text));
+  expect(sentenceReaders([words, ...files])).toEqual(files.map(({ path }) => path));
+  const others = [
+    'const { problem, hint } = error; // message.startsWith("The server ")',
+    'const lines = message.split("\\n");',
+    'if (path.startsWith("node:") || reason === undefined) return;',
+  ];
+  expect(sentenceReaders([words, ...others.map((text, index) => file(`src/${index}.ts`, text))])).toEqual([]);
+  expect(sentenceReaders([file("src/a.test.ts", found.join("\n"))])).toEqual([]);
+});
 
-  it("find data that is turned into code, unless an exception says why", () => {
-    const files = [
-      file("src/a.ts", `spawn(command, args, { shell: true });`),
-      file("src/b.ts", `spawn(command, args, { shell });\neval("1");`),
-      file("src/c.ts", `const f = new Function("return 1");`),
-      file("src/d.ts", `Object.assign(target, params);`),
-      file("src/e.ts", `value.__proto__ = params;`),
-      file("src/f.ts", `// eval("1")\nretrieval(1); session.eval(code); spawn(file, args, { shell: false });`),
-      file("src/g.test.ts", `eval("1");`),
-    ];
-    const exception = { file: "src/d.ts", what: "Object.assign(", why: "both are our own" };
-    expect(dangerFaults(files, [exception])).toEqual([
-      "src/a.ts has shell: true",
-      "src/b.ts has eval(",
-      "src/c.ts has new Function",
-      "src/e.ts has __proto__",
-    ]);
-    expect(dangerFaults([], [exception])).toEqual([
-      `src/d.ts has an exception for "Object.assign(" that it does not need`,
-    ]);
-  });
+it("the rules find data that is turned into code, unless an exception says why", () => {
+  const files = [
+    file("src/a.ts", `spawn(command, args, { shell: true });`),
+    file("src/b.ts", `spawn(command, args, { shell });\neval("1");`),
+    file("src/c.ts", `const f = new Function("return 1");`),
+    file("src/d.ts", `Object.assign(target, params);`),
+    file("src/e.ts", `value.__proto__ = params;`),
+    file("src/f.ts", `// eval("1")\nretrieval(1); session.eval(code); spawn(file, args, { shell: false });`),
+    file("src/g.test.ts", `eval("1");`),
+  ];
+  const exception = { file: "src/d.ts", what: "Object.assign(", why: "both are our own" };
+  expect(dangerFaults(files, [exception])).toEqual([
+    "src/a.ts has shell: true",
+    "src/b.ts has eval(",
+    "src/c.ts has new Function",
+    "src/e.ts has __proto__",
+  ]);
+  expect(dangerFaults([], [exception])).toEqual([
+    `src/d.ts has an exception for "Object.assign(" that it does not need`,
+  ]);
 });

@@ -1,6 +1,6 @@
 // on(): each function gets the messages of its methods, in both directions and both styles, and no others.
 
-import { describe, expect, expectTypeOf, it, vi } from "vitest";
+import { expect, expectTypeOf, it, vi } from "vitest";
 import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Middleware, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -95,63 +95,61 @@ it("gets requests of its methods only, and is named after them", async () => {
   expect(seen).toEqual(["tools/call", "prompts/get"]);
 });
 
-describe("notifications", () => {
-  it("are passed on, changed or dropped", async () => {
-    const caller = fakeContext();
-    const gateway = chain(
-      on("notifications/progress", (notification, context, next) => {
-        const { progress } = notification.params;
-        if (progress < 3)
-          next({ ...notification, params: { ...notification.params, progress: progress * 10 } }, context);
-      }),
-    ).to(async (_request, context) => {
-      for (const progress of [1, 2, 3]) {
-        context.notify({ method: "notifications/progress", params: { progressToken: "t", progress } });
-      }
-      context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
-      return textResult("done");
-    });
-    await gateway(callRequest("a"), caller.context);
-    expect(caller.notifications.map(({ params }) => params?.["progress"])).toEqual([10, 20, undefined]);
+it("notifications are passed on, changed or dropped", async () => {
+  const caller = fakeContext();
+  const gateway = chain(
+    on("notifications/progress", (notification, context, next) => {
+      const { progress } = notification.params;
+      if (progress < 3) next({ ...notification, params: { ...notification.params, progress: progress * 10 } }, context);
+    }),
+  ).to(async (_request, context) => {
+    for (const progress of [1, 2, 3]) {
+      context.notify({ method: "notifications/progress", params: { progressToken: "t", progress } });
+    }
+    context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
+    return textResult("done");
   });
-
-  it("may be handled by an async function, whose rejection fails the request", async () => {
-    const caller = fakeContext();
-    const gateway = chain(
-      on("notifications/message", async () => {
-        await Promise.resolve();
-        throw new Error("broken");
-      }),
-    ).to((_request, context) => {
-      context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
-      return new Promise(() => undefined);
-    });
-    await expect(gateway(callRequest("a"), caller.context)).rejects.toThrow(
-      "The middleware on notifications/message failed at notifications/message: broken",
-    );
-  });
+  await gateway(callRequest("a"), caller.context);
+  expect(caller.notifications.map(({ params }) => params?.["progress"])).toEqual([10, 20, undefined]);
 });
 
-describe("requests to the client", () => {
-  const form = { message: "Who?", requestedSchema: { type: "object" as const, properties: {} } };
-  const accept = (content: Record<string, string>): Result => ({ action: "accept", content });
+it("notifications may be handled by an async function, whose rejection fails the request", async () => {
+  const caller = fakeContext();
+  const gateway = chain(
+    on("notifications/message", async () => {
+      await Promise.resolve();
+      throw new Error("broken");
+    }),
+  ).to((_request, context) => {
+    context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
+    return new Promise(() => undefined);
+  });
+  await expect(gateway(callRequest("a"), caller.context)).rejects.toThrow(
+    "The middleware on notifications/message failed at notifications/message: broken",
+  );
+});
 
-  /** Asks during a call, and by an `input_required` result. */
-  const asking = createServer({ name: "asking", version: "1" })
-    .tool("ask", { description: "Asks during the call" }, async (_args, context) => {
-      const answer = await context.ask.elicit({ ...form, mode: "form" });
-      return JSON.stringify(answer);
-    })
-    .tool("result", { description: "Asks by its result" }, (_args, context) => {
-      const answer = context.answers["who"];
-      const question = { method: "elicitation/create" as const, params: { ...form, mode: "form" as const } };
-      const other = { method: "roots/list" as const };
-      return answer === undefined
-        ? inputRequired({ who: question, where: other }, "state")
-        : JSON.stringify([answer, context.answers["where"]]);
-    });
+const form = { message: "Who?", requestedSchema: { type: "object" as const, properties: {} } };
+const accept = (content: Record<string, string>): Result => ({ action: "accept", content });
 
-  it.each(REVISION_NAMES.slice(-3))("are seen in both forms, by callers of %s", async (revision) => {
+/** Asks during a call, and by an `input_required` result. */
+const asking = createServer({ name: "asking", version: "1" })
+  .tool("ask", { description: "Asks during the call" }, async (_args, context) => {
+    const answer = await context.ask.elicit({ ...form, mode: "form" });
+    return JSON.stringify(answer);
+  })
+  .tool("result", { description: "Asks by its result" }, (_args, context) => {
+    const answer = context.answers["who"];
+    const question = { method: "elicitation/create" as const, params: { ...form, mode: "form" as const } };
+    const other = { method: "roots/list" as const };
+    return answer === undefined
+      ? inputRequired({ who: question, where: other }, "state")
+      : JSON.stringify([answer, context.answers["where"]]);
+  });
+
+it.each(REVISION_NAMES.slice(-3))(
+  "requests to the client are seen in both forms, by callers of %s",
+  async (revision) => {
     const seen: string[] = [];
     const gateway = chain(
       on("elicitation/create", async (question, context, next) => {
@@ -176,54 +174,54 @@ describe("requests to the client", () => {
     expect(seen).toEqual(["Who?", "Who?"]);
     expect(asked).toEqual(["Who are you?", "Who are you?"]);
     await close();
-  });
+  },
+);
 
-  it("may be answered without the caller", async () => {
-    const caller = fakeContext();
-    const gateway = chain(
-      on("elicitation/create", () => ({ action: "accept", content: { name: "the middleware" } })),
-    ).to(asking);
-    const result = await gateway(callRequest("ask"), caller.context);
-    expect(result["content"]).toMatchObject([{ text: expect.stringContaining("the middleware") as string }]);
-    expect(caller.clientRequests).toEqual([]);
-  });
+it("requests to the client may be answered without the caller", async () => {
+  const caller = fakeContext();
+  const gateway = chain(on("elicitation/create", () => ({ action: "accept", content: { name: "the middleware" } }))).to(
+    asking,
+  );
+  const result = await gateway(callRequest("ask"), caller.context);
+  expect(result["content"]).toMatchObject([{ text: expect.stringContaining("the middleware") as string }]);
+  expect(caller.clientRequests).toEqual([]);
+});
 
-  it("of other methods pass, also in an input_required result", async () => {
-    const caller = fakeContext({ answer: () => accept({ name: "ada" }) });
-    const run = vi.fn();
-    const gateway = chain(on("sampling/createMessage", run)).to(asking);
-    expect(await gateway(callRequest("result"), caller.context)).toMatchObject({ resultType: "input_required" });
-    await gateway(callRequest("ask"), caller.context);
-    expect(run).not.toHaveBeenCalled();
-    expect(caller.clientRequests.map(({ method }) => method)).toEqual(["elicitation/create"]);
-  });
+it("requests to the client of other methods pass, also in an input_required result", async () => {
+  const caller = fakeContext({ answer: () => accept({ name: "ada" }) });
+  const run = vi.fn();
+  const gateway = chain(on("sampling/createMessage", run)).to(asking);
+  expect(await gateway(callRequest("result"), caller.context)).toMatchObject({ resultType: "input_required" });
+  await gateway(callRequest("ask"), caller.context);
+  expect(run).not.toHaveBeenCalled();
+  expect(caller.clientRequests.map(({ method }) => method)).toEqual(["elicitation/create"]);
+});
 
-  it("fail the call if the function throws", async () => {
-    const failing = chain(
-      on("elicitation/create", () => {
-        throw new Error("broken");
-      }),
-    ).to(asking);
-    for (const tool of ["ask", "result"]) {
-      const caller = fakeContext({ answer: () => ({ roots: [] }) });
-      await expect(failing(callRequest(tool), caller.context)).rejects.toMatchObject({
-        message: "The middleware on elicitation/create failed: broken",
-      });
-    }
-  });
-
-  it("may be refused with an McpError, and pass on the errors of the caller", async () => {
-    const refusing = chain(
-      on("elicitation/create", () => {
-        throw McpError.of("user_rejected", "Not now");
-      }),
-    ).to(asking);
-    await expect(refusing(callRequest("ask"), fakeContext().context)).rejects.toMatchObject({ kind: "user_rejected" });
-    const passing = chain(on("elicitation/create", (question, context, next) => next(question, context))).to(asking);
-    const result = await passing(callRequest("ask"), fakeContext().context);
-    expect(result).toMatchObject({
-      isError: true,
-      content: [{ text: expect.stringContaining("The client has no answer") as string }],
+it("requests to the client fail the call if the function throws", async () => {
+  const failing = chain(
+    on("elicitation/create", () => {
+      throw new Error("broken");
+    }),
+  ).to(asking);
+  for (const tool of ["ask", "result"]) {
+    const caller = fakeContext({ answer: () => ({ roots: [] }) });
+    await expect(failing(callRequest(tool), caller.context)).rejects.toMatchObject({
+      message: "The middleware on elicitation/create failed: broken",
     });
+  }
+});
+
+it("requests to the client may be refused with an McpError, and pass on the errors of the caller", async () => {
+  const refusing = chain(
+    on("elicitation/create", () => {
+      throw McpError.of("user_rejected", "Not now");
+    }),
+  ).to(asking);
+  await expect(refusing(callRequest("ask"), fakeContext().context)).rejects.toMatchObject({ kind: "user_rejected" });
+  const passing = chain(on("elicitation/create", (question, context, next) => next(question, context))).to(asking);
+  const result = await passing(callRequest("ask"), fakeContext().context);
+  expect(result).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringContaining("The client has no answer") as string }],
   });
 });

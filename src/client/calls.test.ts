@@ -48,7 +48,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     return client;
   };
 
-  it("is cancelled at once on both sides", async () => {
+  it("a call is cancelled at once on both sides", async () => {
     const there = sampleServer();
     const client = await join(there.handler);
     const stop = new AbortController();
@@ -64,7 +64,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     expect(there.requests).toHaveLength(before);
   });
 
-  it("times out after silence, and the server is notified", async () => {
+  it("a call times out after silence, and the server is notified", async () => {
     const there = sampleServer();
     const client = await join(there.handler, { timeoutMs: 5_000 });
     const call = client.callTool("hold", { key: "k" });
@@ -77,7 +77,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     await aborted;
   });
 
-  it("may have its own timeout, which progress restarts", async () => {
+  it("a call may have its own timeout, which progress restarts", async () => {
     const there = sampleServer();
     const client = await join(there.handler, { timeoutMs: 1_000 });
     const received: number[] = [];
@@ -97,7 +97,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     expect(received).toEqual([1, 2, 3]);
   });
 
-  it("is limited by its max timeout, whatever progress it reports", async () => {
+  it("a call is limited by its max timeout, whatever progress it reports", async () => {
     const there = sampleServer();
     const client = await join(there.handler);
     const call = client.callTool(
@@ -116,7 +116,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     await aborted;
   });
 
-  it("does not count our own answers as silence, but towards the max timeout", async () => {
+  it("a call does not count our own answers as silence, but towards the max timeout", async () => {
     let answer: (() => void) | undefined;
     const elicit = (): Promise<{ action: "decline" }> =>
       new Promise((resolve) => (answer = () => resolve({ action: "decline" })));
@@ -136,7 +136,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     answer?.();
   });
 
-  it("waits for the last of several answers", async () => {
+  it("a call waits for the last of several answers", async () => {
     const { handler } = sampleServer();
     const asking: Handler = async (request, context) => {
       if (request.method !== "tools/call") return handler(request, context);
@@ -159,7 +159,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     expect(await call).toMatchObject({ content: [{ text: '[{"roots":[]},{"action":"cancel"}]' }] });
   });
 
-  it("ends while it waits for our own answer, even if the handler ignores its signal", async () => {
+  it("a call ends while it waits for our own answer, even if the handler ignores its signal", async () => {
     const signals: AbortSignal[] = [];
     const client = await join(sampleServer().handler, {
       elicit: (_, { signal }) => {
@@ -177,7 +177,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     expect(signals[0]?.aborted).toBe(true);
   });
 
-  it("survives a listener that throws", async () => {
+  it("a call survives a listener that throws", async () => {
     const print = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const client = await join(sampleServer().handler);
     const options = {
@@ -191,7 +191,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
     print.mockRestore();
   });
 
-  it("sends `meta`, and a progress token only if progress is wanted", async () => {
+  it("a call sends `meta`, and a progress token only if progress is wanted", async () => {
     const there = sampleServer();
     const client = await join(there.handler);
     await client.callTool("echo", { text: "a" }, { meta: { "example.com/trace": "t1" } });
@@ -202,26 +202,24 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
   });
 });
 
-describe("a handler in this process", () => {
-  it("must return an object", async () => {
-    const { handler } = sampleServer();
-    const client = await connect((request, context) =>
-      request.method === "tools/call" ? Promise.resolve("no" as never) : handler(request, context),
-    );
-    closers.push(() => client.close());
-    await expect(client.callTool("echo")).rejects.toMatchObject({ name: "ConnectionError", kind: "protocol" });
-  });
+it("a handler in this process must return an object", async () => {
+  const { handler } = sampleServer();
+  const client = await connect((request, context) =>
+    request.method === "tools/call" ? Promise.resolve("no" as never) : handler(request, context),
+  );
+  closers.push(() => client.close());
+  await expect(client.callTool("echo")).rejects.toMatchObject({ name: "ConnectionError", kind: "protocol" });
+});
 
-  it("cannot notify after its call is over", async () => {
-    const there = sampleServer();
-    const client = await connect(there.handler);
-    closers.push(() => client.close());
-    const received: unknown[] = [];
-    const call = client.callTool("hold", { key: "k" }, { onProgress: (progress) => received.push(progress) });
-    const { notify } = await there.holding("k");
-    there.release("k");
-    await call;
-    notify({ method: "notifications/progress", params: { progress: 1 } });
-    expect(received).toEqual([]);
-  });
+it("a handler in this process cannot notify after its call is over", async () => {
+  const there = sampleServer();
+  const client = await connect(there.handler);
+  closers.push(() => client.close());
+  const received: unknown[] = [];
+  const call = client.callTool("hold", { key: "k" }, { onProgress: (progress) => received.push(progress) });
+  const { notify } = await there.holding("k");
+  there.release("k");
+  await call;
+  notify({ method: "notifications/progress", params: { progress: 1 } });
+  expect(received).toEqual([]);
 });

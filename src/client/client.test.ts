@@ -43,7 +43,7 @@ it("keeps the `_meta` of a list, even of one that the server does not have", asy
 });
 
 describe.each(TARGETS)("a client of %s", (target, join) => {
-  it("has the server's description of itself", async () => {
+  it("a client has the server's description of itself", async () => {
     const client = await join(sampleServer());
     expect(client.revision).toBe(REVISIONS.find(({ name }) => name === target)?.name ?? REVISIONS.at(-1)?.name);
     expect(client.server).toEqual({ name: "sample", version: "1" });
@@ -51,7 +51,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
     expect(client.instructions).toBe("Ask away.");
   });
 
-  it("calls, reads, gets and completes", async () => {
+  it("a client: calls, reads, gets and completes", async () => {
     const client = await join(sampleServer());
     expect(await client.callTool("echo", { text: "hi" })).toMatchObject({ content: [{ type: "text", text: "hi" }] });
     expect(await client.readResource("test://a")).toMatchObject({ contents: [{ uri: "test://a" }] });
@@ -67,7 +67,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
     });
   });
 
-  it("lists all pages, one page, and single items", async () => {
+  it("a client lists all pages, one page, and single items", async () => {
     const there = sampleServer();
     const client = await join(there);
     const { requests } = there;
@@ -93,7 +93,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
     }
   });
 
-  it("throws the errors of the server unchanged", async () => {
+  it("a client throws the errors of the server unchanged", async () => {
     const client = await join(sampleServer());
     await expect(client.callTool("none")).rejects.toMatchObject({ name: "McpError", kind: "tool_not_found" });
     await expect(client.callTool("boom")).rejects.toMatchObject({
@@ -109,7 +109,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
     await expect(client.request("tools/call", {} as never)).rejects.toMatchObject({ code: -32602 });
   });
 
-  it("receives the progress and logs that a call asks for, and no others", async () => {
+  it("a client receives the progress and logs that a call asks for, and no others", async () => {
     const progress: Progress[] = [];
     const logs: unknown[] = [];
     const client = await join(sampleServer());
@@ -126,7 +126,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
     expect(logs).toHaveLength(2);
   });
 
-  it("receives logs from level info, or from the level that was set", async () => {
+  it("a client receives logs from level info, or from the level that was set", async () => {
     const logs: LogMessageParams[] = [];
     const all: string[] = [];
     const client = await join(sampleServer(), {
@@ -143,7 +143,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
     expect(all).toContain("notifications/message");
   });
 
-  it("is over when it is closed", async () => {
+  it("a client is over when it is closed", async () => {
     const there = sampleServer();
     const client = await join(there, { timeoutMs: 0, maxTimeoutMs: 0 });
     const call = client.callTool("hold", { key: "a" });
@@ -160,20 +160,18 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   });
 });
 
-describe("client.handler", () => {
-  it("is a plain handler", async () => {
-    const { handler, requests } = sampleServer();
-    const client = await connect(handler);
-    const other = await connect(client.handler);
-    expect(await other.callTool("echo", { text: "through" })).toMatchObject({ content: [{ text: "through" }] });
-    expect(requests.at(-1)).toMatchObject({ method: "tools/call", params: { name: "echo" } });
-    await client.close();
-    await expect(other.callTool("echo", { text: "late" })).rejects.toMatchObject({
-      name: "ConnectionError",
-      kind: "closed",
-    });
-    await other.close();
+it("client.handler is a plain handler", async () => {
+  const { handler, requests } = sampleServer();
+  const client = await connect(handler);
+  const other = await connect(client.handler);
+  expect(await other.callTool("echo", { text: "through" })).toMatchObject({ content: [{ text: "through" }] });
+  expect(requests.at(-1)).toMatchObject({ method: "tools/call", params: { name: "echo" } });
+  await client.close();
+  await expect(other.callTool("echo", { text: "late" })).rejects.toMatchObject({
+    name: "ConnectionError",
+    kind: "closed",
   });
+  await other.close();
 });
 
 async function walk(fetch: (cursor: string | undefined) => Result): Promise<unknown[]> {
@@ -182,35 +180,33 @@ async function walk(fetch: (cursor: string | undefined) => Result): Promise<unkn
   return items;
 }
 
-describe("itemPages", () => {
-  it("passes each cursor unchanged, even an empty one", async () => {
-    const cursors: (string | undefined)[] = [];
-    const next = new Map<string | undefined, string>([
-      [undefined, ""],
-      ["", " a"],
-    ]);
-    const items = await walk((cursor) => {
-      cursors.push(cursor);
-      const nextCursor = next.get(cursor);
-      return { tools: [cursor ?? "first"], ...(nextCursor === undefined ? undefined : { nextCursor }) };
-    });
-    expect(cursors).toEqual([undefined, "", " a"]);
-    expect(items).toEqual(["first", "", " a"]);
+it("itemPages passes each cursor unchanged, even an empty one", async () => {
+  const cursors: (string | undefined)[] = [];
+  const next = new Map<string | undefined, string>([
+    [undefined, ""],
+    ["", " a"],
+  ]);
+  const items = await walk((cursor) => {
+    cursors.push(cursor);
+    const nextCursor = next.get(cursor);
+    return { tools: [cursor ?? "first"], ...(nextCursor === undefined ? undefined : { nextCursor }) };
   });
+  expect(cursors).toEqual([undefined, "", " a"]);
+  expect(items).toEqual(["first", "", " a"]);
+});
 
-  it("takes null as the last page", async () => {
-    expect(await walk(() => ({ tools: [1], nextCursor: null }))).toEqual([1]);
-  });
+it("itemPages takes null as the last page", async () => {
+  expect(await walk(() => ({ tools: [1], nextCursor: null }))).toEqual([1]);
+});
 
-  it("stops at a list that never ends", async () => {
-    let count = 0;
-    await expect(walk(() => ({ tools: [], nextCursor: String((count += 1)) }))).rejects.toThrow("more than 1000 pages");
-    expect(count).toBe(1_000);
-  });
+it("itemPages stops at a list that never ends", async () => {
+  let count = 0;
+  await expect(walk(() => ({ tools: [], nextCursor: String((count += 1)) }))).rejects.toThrow("more than 1000 pages");
+  expect(count).toBe(1_000);
+});
 
-  it("stops at an invalid result", async () => {
-    await expect(walk(() => ({}))).rejects.toThrow("no array `tools`");
-    await expect(walk(() => ({ tools: [], nextCursor: 7 }))).rejects.toThrow("its `nextCursor` is not a string");
-    await expect(walk(() => ({ tools: [], nextCursor: "a" }))).rejects.toThrow("its pages repeat");
-  });
+it("itemPages stops at an invalid result", async () => {
+  await expect(walk(() => ({}))).rejects.toThrow("no array `tools`");
+  await expect(walk(() => ({ tools: [], nextCursor: 7 }))).rejects.toThrow("its `nextCursor` is not a string");
+  await expect(walk(() => ({ tools: [], nextCursor: "a" }))).rejects.toThrow("its pages repeat");
 });

@@ -36,7 +36,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription
     return client;
   };
 
-  it("delivers what was requested, and nothing else", async () => {
+  it("a subscription delivers what was requested, and nothing else", async () => {
     const there = sampleServer();
     const client = await join(there);
     const events: ChangeEvent[] = [];
@@ -62,7 +62,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription
     expect(events.filter(({ method }) => method === TOOLS.method)).toHaveLength(1);
   });
 
-  it("can be iterated, and ends with the loop", async () => {
+  it("a subscription can be iterated, and ends with the loop", async () => {
     const there = sampleServer();
     const client = await join(there);
     const subscription = await client.listen({ toolsListChanged: true });
@@ -79,7 +79,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription
     expect(subscription.dropped).toBe(0);
   });
 
-  it("ends with its signal and with the client", async () => {
+  it("a subscription ends with its signal and with the client", async () => {
     const there = sampleServer();
     const client = await join(there);
     const stop = new AbortController();
@@ -116,47 +116,48 @@ async function byHand(revision: string): Promise<{ client: Client; peer: RawPeer
   return { client, peer };
 }
 
-describe("a server that is slow, silent or gone", () => {
-  it("must acknowledge within the timeout", async () => {
-    vi.useFakeTimers();
-    const { client, peer } = await byHand(NEWEST.name);
-    const failed = expect(
-      client.listen({ toolsListChanged: true }, undefined, { timeoutMs: 500 }),
-    ).rejects.toMatchObject({ kind: "timeout" });
-    const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
-    await vi.advanceTimersByTimeAsync(500);
-    await failed;
-    expect(await peer.until(({ method }) => method === "notifications/cancelled")).toMatchObject({
-      params: { requestId: id },
-    });
-    // The connection has one timer for all its requests.
-    expect(vi.getTimerCount()).toBeLessThanOrEqual(1);
-    await client.close();
-    expect(vi.getTimerCount()).toBe(0);
+it("a server that is slow, silent or gone must acknowledge within the timeout", async () => {
+  vi.useFakeTimers();
+  const { client, peer } = await byHand(NEWEST.name);
+  const failed = expect(client.listen({ toolsListChanged: true }, undefined, { timeoutMs: 500 })).rejects.toMatchObject(
+    { kind: "timeout" },
+  );
+  const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
+  await vi.advanceTimersByTimeAsync(500);
+  await failed;
+  expect(await peer.until(({ method }) => method === "notifications/cancelled")).toMatchObject({
+    params: { requestId: id },
   });
+  // The connection has one timer for all its requests.
+  expect(vi.getTimerCount()).toBeLessThanOrEqual(1);
+  await client.close();
+  expect(vi.getTimerCount()).toBe(0);
+});
 
-  it("does not delay an abort before a session has subscribed", async () => {
-    const { client, peer } = await byHand(NEWEST_SESSION.name);
-    const stop = new AbortController();
-    const listening = client.listen({ resourceSubscriptions: ["test://a"] }, undefined, { signal: stop.signal });
-    const failed = expect(listening).rejects.toMatchObject({ kind: "cancelled" });
-    await peer.until(({ method }) => method === "resources/subscribe");
-    stop.abort();
-    await failed;
+it("a server that is slow, silent or gone does not delay an abort before a session has subscribed", async () => {
+  const { client, peer } = await byHand(NEWEST_SESSION.name);
+  const stop = new AbortController();
+  const listening = client.listen({ resourceSubscriptions: ["test://a"] }, undefined, { signal: stop.signal });
+  const failed = expect(listening).rejects.toMatchObject({ kind: "cancelled" });
+  await peer.until(({ method }) => method === "resources/subscribe");
+  stop.abort();
+  await failed;
+});
+
+it("a server that is slow, silent or gone may refuse with its own error", async () => {
+  const { client, peer } = await byHand(NEWEST.name);
+  const failed = expect(client.listen({ toolsListChanged: true })).rejects.toMatchObject({
+    name: "McpError",
+    code: -32601,
   });
+  const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
+  peer.send({ id, error: { code: -32601, message: "Method not found" } });
+  await failed;
+});
 
-  it("may refuse with its own error", async () => {
-    const { client, peer } = await byHand(NEWEST.name);
-    const failed = expect(client.listen({ toolsListChanged: true })).rejects.toMatchObject({
-      name: "McpError",
-      code: -32601,
-    });
-    const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
-    peer.send({ id, error: { code: -32601, message: "Method not found" } });
-    await failed;
-  });
-
-  it.each(["result", "cancelled"])("may end the subscription with a %s message", async (how) => {
+it.each(["result", "cancelled"])(
+  "a server that is slow, silent or gone may end the subscription with a %s message",
+  async (how) => {
     const { client, peer } = await byHand(NEWEST.name);
     const listening = client.listen({ toolsListChanged: true });
     const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
@@ -169,98 +170,94 @@ describe("a server that is slow, silent or gone", () => {
     if (how === "result") peer.send({ id, result: { resultType: "complete", _meta } });
     else peer.send({ method: "notifications/cancelled", params: { requestId: id } });
     await subscription.ended;
-  });
+  },
+);
 
-  it("breaks the subscription when it disconnects", async () => {
-    const { client, peer } = await byHand(NEWEST.name);
-    const listening = client.listen({ toolsListChanged: true });
-    const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
-    const _meta = { "io.modelcontextprotocol/subscriptionId": id };
-    peer.send({
-      method: "notifications/subscriptions/acknowledged",
-      params: { notifications: { toolsListChanged: true }, _meta },
-    });
-    const subscription = await listening;
-    peer.send({ ...TOOLS, params: { _meta } });
-    const seen: string[] = [];
-    const walk = (async () => {
-      for await (const { method } of subscription) seen.push(method);
-    })();
-    const failed = expect(walk).rejects.toMatchObject({ kind: "closed" });
-    await peer.close();
-    await failed;
-    await expect(subscription.ended).rejects.toMatchObject({ kind: "closed" });
-    expect(seen).toEqual([TOOLS.method]);
+it("a server that is slow, silent or gone breaks the subscription when it disconnects", async () => {
+  const { client, peer } = await byHand(NEWEST.name);
+  const listening = client.listen({ toolsListChanged: true });
+  const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
+  const _meta = { "io.modelcontextprotocol/subscriptionId": id };
+  peer.send({
+    method: "notifications/subscriptions/acknowledged",
+    params: { notifications: { toolsListChanged: true }, _meta },
   });
+  const subscription = await listening;
+  peer.send({ ...TOOLS, params: { _meta } });
+  const seen: string[] = [];
+  const walk = (async () => {
+    for await (const { method } of subscription) seen.push(method);
+  })();
+  const failed = expect(walk).rejects.toMatchObject({ kind: "closed" });
+  await peer.close();
+  await failed;
+  await expect(subscription.ended).rejects.toMatchObject({ kind: "closed" });
+  expect(seen).toEqual([TOOLS.method]);
 });
 
-describe("buffered events", () => {
-  it("are limited to the newest ones", async () => {
-    const { handler } = sampleServer();
-    let send: (uri: string) => void = () => undefined;
-    const busy: Handler = (request, context) => {
-      if (request.method === "subscriptions/listen") send = (uri) => context.notify(updated(uri));
-      return handler(request, context);
-    };
-    const client = await connect(busy);
-    closers.push(() => client.close());
-    const subscription = await client.listen({ resourceSubscriptions: ["x://"] });
-    for (let count = 1; count <= 1_005; count += 1) send(`x://${count}`);
-    expect(subscription.dropped).toBe(5);
-    const first = await subscription[Symbol.asyncIterator]().next();
-    expect(first.value).toMatchObject({ params: { uri: "x://6" } });
-  });
+it("buffered events are limited to the newest ones", async () => {
+  const { handler } = sampleServer();
+  let send: (uri: string) => void = () => undefined;
+  const busy: Handler = (request, context) => {
+    if (request.method === "subscriptions/listen") send = (uri) => context.notify(updated(uri));
+    return handler(request, context);
+  };
+  const client = await connect(busy);
+  closers.push(() => client.close());
+  const subscription = await client.listen({ resourceSubscriptions: ["x://"] });
+  for (let count = 1; count <= 1_005; count += 1) send(`x://${count}`);
+  expect(subscription.dropped).toBe(5);
+  const first = await subscription[Symbol.asyncIterator]().next();
+  expect(first.value).toMatchObject({ params: { uri: "x://6" } });
 });
 
-describe("log messages of a session outside any call", () => {
-  it("are filtered by the present level", async () => {
-    const logs: unknown[] = [];
-    const there = sampleServer();
-    const { client, close } = await connectInMemory(there.handler, {
-      revision: NEWEST_SESSION.name,
-      logLevel: "error",
-      onLog: ({ data }) => logs.push(data),
-    });
-    closers.push(close);
-    await client.listen({ toolsListChanged: true });
-    const log = (data: string): void =>
-      there.notifySubscribers({ method: "notifications/message", params: { level: "debug", data } });
-    log("before");
-    await client.setLogLevel("debug");
-    log("then");
-    await client.ping();
-    expect(logs).toEqual(["then"]);
+it("log messages of a session outside any call are filtered by the present level", async () => {
+  const logs: unknown[] = [];
+  const there = sampleServer();
+  const { client, close } = await connectInMemory(there.handler, {
+    revision: NEWEST_SESSION.name,
+    logLevel: "error",
+    onLog: ({ data }) => logs.push(data),
   });
+  closers.push(close);
+  await client.listen({ toolsListChanged: true });
+  const log = (data: string): void =>
+    there.notifySubscribers({ method: "notifications/message", params: { level: "debug", data } });
+  log("before");
+  await client.setLogLevel("debug");
+  log("then");
+  await client.ping();
+  expect(logs).toEqual(["then"]);
+});
 
-  it("are delivered once, however many subscriptions there are", async () => {
-    const logs: unknown[] = [];
-    const [ours, theirs] = memoryPair();
-    const peer = await new RawPeer(theirs).start();
-    const connecting = connect(ours, { revision: NEWEST_SESSION.name, onLog: ({ data }) => logs.push(data) });
-    const { id } = await peer.until(({ method }) => method === "initialize");
-    peer.send({ id, result: { protocolVersion: NEWEST_SESSION.name, capabilities: { tools: { listChanged: true } } } });
-    const client = await connecting;
-    closers.push(
-      () => client.close(),
-      () => peer.close(),
-    );
-    const log = (data: string): void => peer.send({ method: "notifications/message", params: { level: "info", data } });
-    const pong = async (): Promise<void> => {
-      const pinged = client.ping();
-      const { id } = await peer.until(({ method, id }) => method === "ping" && !answered.has(id));
-      answered.add(id);
-      peer.send({ id, result: {} });
-      await pinged;
-    };
-    const answered = new Set<unknown>();
-    log("before");
-    const one = await client.listen({ toolsListChanged: true });
-    await client.listen({ toolsListChanged: true });
-    log("both");
-    await pong();
-    await one.close();
-    log("one");
-    await pong();
-    expect(logs).toEqual(["before", "both", "one"]);
-  });
+it("log messages of a session outside any call are delivered once, however many subscriptions there are", async () => {
+  const logs: unknown[] = [];
+  const [ours, theirs] = memoryPair();
+  const peer = await new RawPeer(theirs).start();
+  const connecting = connect(ours, { revision: NEWEST_SESSION.name, onLog: ({ data }) => logs.push(data) });
+  const { id } = await peer.until(({ method }) => method === "initialize");
+  peer.send({ id, result: { protocolVersion: NEWEST_SESSION.name, capabilities: { tools: { listChanged: true } } } });
+  const client = await connecting;
+  closers.push(
+    () => client.close(),
+    () => peer.close(),
+  );
+  const log = (data: string): void => peer.send({ method: "notifications/message", params: { level: "info", data } });
+  const pong = async (): Promise<void> => {
+    const pinged = client.ping();
+    const { id } = await peer.until(({ method, id }) => method === "ping" && !answered.has(id));
+    answered.add(id);
+    peer.send({ id, result: {} });
+    await pinged;
+  };
+  const answered = new Set<unknown>();
+  log("before");
+  const one = await client.listen({ toolsListChanged: true });
+  await client.listen({ toolsListChanged: true });
+  log("both");
+  await pong();
+  await one.close();
+  log("one");
+  await pong();
+  expect(logs).toEqual(["before", "both", "one"]);
 });

@@ -1,7 +1,7 @@
 // Task handles with a scripted server: failures on the way, unexpected behaviour of the server, and the requests that
 // it receives.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { eventually } from "../../test/support/waiting.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/tasks/task-server.ts";
 import { IS_LONG } from "../../test/support/thoroughness.ts";
@@ -41,23 +41,24 @@ async function facing(
 
 const lost = (): ConnectionError => new ConnectionError("http", "The server answered 502 Bad Gateway");
 
-describe("a task of a server that is hard to reach", () => {
-  it("is polled again after a few failures, by a call and by a handle", async () => {
-    const { server, client, break: fail } = await facing({ grantsSubscriptions: false });
-    const handle = await client.callToolAsTask("job");
-    fail("tasks/get", lost(), lost());
-    const result = handle.result();
-    server.move("task-1", DONE);
-    expect(textOf(await result)).toBe("done");
-    fail("tasks/get", lost());
-    const call = client.callTool("job");
-    await eventually(() => expect(server.count("tools/call")).toBe(2));
-    server.move("task-2", DONE);
-    expect(textOf(await call)).toBe("done");
-    expect(server.count("tasks/cancel")).toBe(0);
-  });
+it("a task of a server that is hard to reach is polled again after a few failures, by a call and by a handle", async () => {
+  const { server, client, break: fail } = await facing({ grantsSubscriptions: false });
+  const handle = await client.callToolAsTask("job");
+  fail("tasks/get", lost(), lost());
+  const result = handle.result();
+  server.move("task-1", DONE);
+  expect(textOf(await result)).toBe("done");
+  fail("tasks/get", lost());
+  const call = client.callTool("job");
+  await eventually(() => expect(server.count("tools/call")).toBe(2));
+  server.move("task-2", DONE);
+  expect(textOf(await call)).toBe("done");
+  expect(server.count("tasks/cancel")).toBe(0);
+});
 
-  it.runIf(IS_LONG)("is given up after more failures, and cancelled with its call", async () => {
+it.runIf(IS_LONG)(
+  "a task of a server that is hard to reach is given up after more failures, and cancelled with its call",
+  async () => {
     const { server, client, break: fail } = await facing({ grantsSubscriptions: false });
     fail("tasks/get", lost(), lost(), lost(), lost());
     await expect(client.callTool("job")).rejects.toMatchObject({ name: "ConnectionError", kind: "http" });
@@ -69,80 +70,79 @@ describe("a task of a server that is hard to reach", () => {
     // The handle can still be used.
     server.move("task-2", DONE);
     expect(textOf(await handle.result())).toBe("done");
-  });
+  },
+);
 
-  it("rejects iterations too", async () => {
-    const { server, client } = await facing({ grantsSubscriptions: false });
-    const handle = await client.callToolAsTask("job");
-    server.forget("task-1");
-    const watching = (async () => {
-      for await (const { status } of handle) expect(status).toBe("working");
-    })();
-    await expect(watching).rejects.toMatchObject({ code: -32602, data: { taskId: "task-1" } });
-    await expect(handle.refresh()).rejects.toThrow("no longer knows the task task-1");
-    await expect(handle.cancel()).rejects.toMatchObject({ code: -32602 });
+it("a task of a server that is hard to reach rejects iterations too", async () => {
+  const { server, client } = await facing({ grantsSubscriptions: false });
+  const handle = await client.callToolAsTask("job");
+  server.forget("task-1");
+  const watching = (async () => {
+    for await (const { status } of handle) expect(status).toBe("working");
+  })();
+  await expect(watching).rejects.toMatchObject({ code: -32602, data: { taskId: "task-1" } });
+  await expect(handle.refresh()).rejects.toThrow("no longer knows the task task-1");
+  await expect(handle.cancel()).rejects.toMatchObject({ code: -32602 });
+});
+
+it("a server that acts unexpectedly may cancel a task, which rejects like any other cancellation", async () => {
+  const { server, client } = await facing();
+  const call = client.callTool("job");
+  await eventually(() => expect(server.count("subscriptions/listen")).toBe(1));
+  server.move("task-1", { status: "cancelled", statusMessage: "Closing time" });
+  await expect(call).rejects.toMatchObject({
+    kind: "cancelled",
+    message: "The task task-1 was cancelled: Closing time",
   });
 });
 
-describe("a server that acts unexpectedly", () => {
-  it("may cancel a task, which rejects like any other cancellation", async () => {
-    const { server, client } = await facing();
-    const call = client.callTool("job");
-    await eventually(() => expect(server.count("subscriptions/listen")).toBe(1));
-    server.move("task-1", { status: "cancelled", statusMessage: "Closing time" });
-    await expect(call).rejects.toMatchObject({
-      kind: "cancelled",
-      message: "The task task-1 was cancelled: Closing time",
-    });
+it("a server that acts unexpectedly may return a task that is already over, whose result is fetched", async () => {
+  const times = { createdAt: "2026-01-01T00:00:00Z", lastUpdatedAt: "2026-01-01T00:00:00Z", ttlMs: null };
+  const { server, client } = await facing({
+    call: () => {
+      server.move("ready", { taskId: "ready", ...times, ...DONE });
+      return { resultType: "task", taskId: "ready", status: "completed", ...times };
+    },
   });
-
-  it("may return a task that is already over, whose result is fetched", async () => {
-    const times = { createdAt: "2026-01-01T00:00:00Z", lastUpdatedAt: "2026-01-01T00:00:00Z", ttlMs: null };
-    const { server, client } = await facing({
-      call: () => {
-        server.move("ready", { taskId: "ready", ...times, ...DONE });
-        return { resultType: "task", taskId: "ready", status: "completed", ...times };
-      },
-    });
-    expect(textOf(await client.callTool("job"))).toBe("done");
-    const handle = await client.callToolAsTask("job");
-    expect(handle.isOver).toBe(false);
-    expect((await handle.refresh()).status).toBe("completed");
-    expect(textOf(await handle.result())).toBe("done");
-  });
-
-  it("may fail a task with a status message, which is added to the error", async () => {
-    const { server, client } = await facing();
-    const handle = await client.callToolAsTask("job");
-    server.move("task-1", {
-      status: "failed",
-      error: { code: -32603, message: "No result" },
-      statusMessage: "No paper",
-    });
-    await expect(handle.result()).rejects.toMatchObject({ code: -32603, message: "No result (No paper)" });
-    const empty = await client.callToolAsTask("job");
-    server.move("task-2", { status: "completed" });
-    await expect(empty.result()).rejects.toBeInstanceOf(McpError);
-  });
-
-  it("may ignore a cancellation, but the handle is cancelled", async () => {
-    const server = taskServer();
-    const ignoring: Handler = async (request, context) =>
-      request.method === "tasks/cancel" ? { resultType: "complete" } : server.handler(request, context);
-    const client = await connect(ignoring);
-    clients.push(client);
-    const handle = await client.callToolAsTask("job");
-    const waiting = handle.result();
-    waiting.catch(() => undefined);
-    await handle.cancel();
-    expect(await client.request("tasks/get", { taskId: handle.id })).toMatchObject({ status: "working" });
-    expect(handle.status).toBe("cancelled");
-    await expect(waiting).rejects.toMatchObject({ kind: "cancelled" });
-  });
+  expect(textOf(await client.callTool("job"))).toBe("done");
+  const handle = await client.callToolAsTask("job");
+  expect(handle.isOver).toBe(false);
+  expect((await handle.refresh()).status).toBe("completed");
+  expect(textOf(await handle.result())).toBe("done");
 });
 
-describe("a server with a long poll interval", () => {
-  it.each([true, false])("is not polled earlier, with subscriptions %j", async (grantsSubscriptions) => {
+it("a server that acts unexpectedly may fail a task with a status message, which is added to the error", async () => {
+  const { server, client } = await facing();
+  const handle = await client.callToolAsTask("job");
+  server.move("task-1", {
+    status: "failed",
+    error: { code: -32603, message: "No result" },
+    statusMessage: "No paper",
+  });
+  await expect(handle.result()).rejects.toMatchObject({ code: -32603, message: "No result (No paper)" });
+  const empty = await client.callToolAsTask("job");
+  server.move("task-2", { status: "completed" });
+  await expect(empty.result()).rejects.toBeInstanceOf(McpError);
+});
+
+it("a server that acts unexpectedly may ignore a cancellation, but the handle is cancelled", async () => {
+  const server = taskServer();
+  const ignoring: Handler = async (request, context) =>
+    request.method === "tasks/cancel" ? { resultType: "complete" } : server.handler(request, context);
+  const client = await connect(ignoring);
+  clients.push(client);
+  const handle = await client.callToolAsTask("job");
+  const waiting = handle.result();
+  waiting.catch(() => undefined);
+  await handle.cancel();
+  expect(await client.request("tasks/get", { taskId: handle.id })).toMatchObject({ status: "working" });
+  expect(handle.status).toBe("cancelled");
+  await expect(waiting).rejects.toMatchObject({ kind: "cancelled" });
+});
+
+it.each([true, false])(
+  "a server with a long poll interval is not polled earlier, with subscriptions %j",
+  async (grantsSubscriptions) => {
     const { server, client } = await facing({ grantsSubscriptions, pollIntervalMs: 5_000 });
     vi.useFakeTimers();
     try {
@@ -159,50 +159,48 @@ describe("a server with a long poll interval", () => {
     } finally {
       vi.useRealTimers();
     }
-  });
+  },
+);
+
+it("an input request of a task is answered once, even if it is listed again", async () => {
+  const asked: string[] = [];
+  const given: unknown[] = [];
+  const { server, client } = await facing(
+    { grantsSubscriptions: false, update: (_id, responses) => void given.push(responses) },
+    {
+      roots: () => {
+        asked.push("roots");
+        return [];
+      },
+      elicit: () => {
+        asked.push("form");
+        return { action: "decline" };
+      },
+    },
+  );
+  const handle = await client.callToolAsTask("job");
+  server.move("task-1", { status: "input_required", inputRequests: { a: ROOTS, b: FORM } });
+  const result = handle.result();
+  await eventually(() => expect(given).toHaveLength(2));
+  // The server still lists them for a while.
+  const polls = server.count("tasks/get");
+  await eventually(() => expect(server.count("tasks/get")).toBeGreaterThan(polls + 1));
+  server.move("task-1", DONE);
+  await result;
+  expect(asked.toSorted()).toEqual(["form", "roots"]);
+  expect(given).toEqual(expect.arrayContaining([{ a: { roots: [] } }, { b: { action: "decline" } }]));
 });
 
-describe("an input request of a task", () => {
-  it("is answered once, even if it is listed again", async () => {
-    const asked: string[] = [];
-    const given: unknown[] = [];
-    const { server, client } = await facing(
-      { grantsSubscriptions: false, update: (_id, responses) => void given.push(responses) },
-      {
-        roots: () => {
-          asked.push("roots");
-          return [];
-        },
-        elicit: () => {
-          asked.push("form");
-          return { action: "decline" };
-        },
-      },
-    );
-    const handle = await client.callToolAsTask("job");
-    server.move("task-1", { status: "input_required", inputRequests: { a: ROOTS, b: FORM } });
-    const result = handle.result();
-    await eventually(() => expect(given).toHaveLength(2));
-    // The server still lists them for a while.
-    const polls = server.count("tasks/get");
-    await eventually(() => expect(server.count("tasks/get")).toBeGreaterThan(polls + 1));
-    server.move("task-1", DONE);
-    await result;
-    expect(asked.toSorted()).toEqual(["form", "roots"]);
-    expect(given).toEqual(expect.arrayContaining([{ a: { roots: [] } }, { b: { action: "decline" } }]));
-  });
-
-  it("is not answered by watching, and fails if the server refuses the answer", async () => {
-    const { server, client, break: fail } = await facing({}, { roots: [] });
-    const handle = await client.callToolAsTask("job");
-    server.move("task-1", { status: "input_required", inputRequests: { a: ROOTS } });
-    const seen = vi.fn();
-    const stop = handle.onStatus(seen);
-    await eventually(() => expect(seen).toHaveBeenCalledTimes(1));
-    stop();
-    expect(server.count("tasks/update")).toBe(0);
-    fail("tasks/update", new McpError(-31_000, "Not like this"));
-    await expect(handle.result()).rejects.toMatchObject({ message: "Not like this" });
-    expect(server.count("tasks/cancel")).toBe(0);
-  });
+it("an input request of a task is not answered by watching, and fails if the server refuses the answer", async () => {
+  const { server, client, break: fail } = await facing({}, { roots: [] });
+  const handle = await client.callToolAsTask("job");
+  server.move("task-1", { status: "input_required", inputRequests: { a: ROOTS } });
+  const seen = vi.fn();
+  const stop = handle.onStatus(seen);
+  await eventually(() => expect(seen).toHaveBeenCalledTimes(1));
+  stop();
+  expect(server.count("tasks/update")).toBe(0);
+  fail("tasks/update", new McpError(-31_000, "Not like this"));
+  await expect(handle.result()).rejects.toMatchObject({ message: "Not like this" });
+  expect(server.count("tasks/cancel")).toBe(0);
 });

@@ -80,7 +80,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     return { client, sent, methods: () => sent.flatMap((message) => ("method" in message ? message.method : [])) };
   }
 
-  it("return their result as often as it is awaited", async () => {
+  it("tasks return their result as often as it is awaited", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     expect(hasTasks(client.capabilities)).toBe(true);
@@ -98,7 +98,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect(handle.state).toMatchObject({ result: { content: [{ text: "held" }] } });
   });
 
-  it("are over at once if the server answers without one", async () => {
+  it("tasks are over at once if the server answers without one", async () => {
     const { client } = await join(jobs().server);
     const handle = await client.callToolAsTask("plain");
     expect([handle.id, handle.status, handle.isOver]).toEqual(["", "completed", true]);
@@ -111,14 +111,14 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     await expect(client.callToolAsTask("nowhere")).rejects.toMatchObject({ code: -32602 });
   });
 
-  it("are created for tools with optional tasks on request", async () => {
+  it("tasks are created for tools with optional tasks on request", async () => {
     const { client } = await join(jobs().server);
     const handle = await client.callToolAsTask("maybe");
     expect(handle.id).not.toBe("");
     expect(textOf(await handle.result())).toBe("maybe");
   });
 
-  it("send each input request to the handlers of the client once", async () => {
+  it("tasks send each input request to the handlers of the client once", async () => {
     const asked: string[] = [];
     const { client, methods } = await join(jobs().server, {
       elicit: ({ message }) => {
@@ -139,7 +139,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     if (revision === NEWEST_SESSION.name) expect(methods()).not.toContain("tasks/update");
   });
 
-  it("end even if an input request cannot be answered", async () => {
+  it("tasks end even if an input request cannot be answered", async () => {
     const { client } = await join(jobs().server, { elicit: () => ({ action: "decline" }) });
     const refused = await client.callTool("roots").catch((error: unknown) => error);
     // The tool decides what an undeclared request means.
@@ -155,7 +155,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect(text).toContain("no roots today");
   });
 
-  it("fail with a result for an error of the tool, and with an error otherwise", async () => {
+  it("tasks fail with a result for an error of the tool, and with an error otherwise", async () => {
     const { client } = await join(jobs().server);
     for (const call of [
       (name: string) => client.callTool(name),
@@ -171,7 +171,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     }
   });
 
-  it("are cancelled by their handle, which rejects all waits", async () => {
+  it("tasks are cancelled by their handle, which rejects all waits", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     const handle = await client.callToolAsTask("hold");
@@ -187,7 +187,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     await handle.cancel();
   });
 
-  it("are cancelled with the call that waits for them, but not with a wait on the handle", async () => {
+  it("tasks are cancelled with the call that waits for them, but not with a wait on the handle", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     const stop = new AbortController();
@@ -205,7 +205,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect(held[1]?.context.signal.aborted).toBe(false);
   });
 
-  it("end with the call after a timeout, and with the client", async () => {
+  it("tasks end with the call after a timeout, and with the client", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     await expect(client.callTool("hold", {}, { maxTimeoutMs: 100 })).rejects.toMatchObject({ kind: "timeout" });
@@ -224,7 +224,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     await closing;
   });
 
-  it("can be watched by listeners and loops until they are over", async () => {
+  it("tasks can be watched by listeners and loops until they are over", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server, { elicit: () => ({ action: "accept", content: { name: "Ada" } }) });
     const handle = await client.callToolAsTask("hold");
@@ -253,7 +253,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect(states).toEqual(["elicitation/create", "elicitation/create"]);
   });
 
-  it("are found by their ids, with one handle each", async () => {
+  it("tasks are found by their ids, with one handle each", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     const handle = await client.callToolAsTask("hold");
@@ -269,7 +269,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect([over.status, textOf(await over.result())]).toEqual(["completed", "held"]);
   });
 
-  it("that are unknown or expired are reported", async () => {
+  it("tasks that are unknown or expired are reported", async () => {
     const { server } = jobs();
     const { client } = await join(server);
     await expect(client.task("none")).rejects.toMatchObject({ code: -32602, data: { taskId: "none" } });
@@ -281,7 +281,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect((await later).status).toBe("working");
   });
 
-  it("can be used with plain requests", async () => {
+  it("tasks can be used with plain requests", async () => {
     const { client } = await join(jobs().server);
     const { id } = await client.callToolAsTask("hold");
     expect(await client.request("tasks/get", { taskId: id })).toMatchObject({ resultType: "complete", taskId: id });
@@ -294,7 +294,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect(await client.request("tasks/get", { taskId: id })).toMatchObject({ status: "cancelled" });
   });
 
-  it("are avoided for calls with progress or logs, if the server allows it", async () => {
+  it("tasks are avoided for calls with progress or logs, if the server allows it", async () => {
     const { server, held, holding } = jobs();
     const steps: unknown[] = [];
     const { client, sent } = await join(server);
@@ -324,7 +324,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
 describe.each(REVISIONS.filter(({ requests }) => !requests.has("tasks/get")).map(({ name }) => name))(
   "a server of %s",
   (revision) => {
-    it("has no tasks: calls wait, and handles are over", async () => {
+    it("a server has no tasks: calls wait, and handles are over", async () => {
       const { server, held, holding } = jobs();
       const { client, close } = await connectInMemory(server, { revision });
       closers.unshift(close);

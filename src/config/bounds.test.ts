@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { readClientFile } from "../cli/setup/client-servers.ts";
 import { MAX_SERVERS } from "./document.ts";
 import { checkConfig, loadConfigText } from "./load.ts";
@@ -24,22 +24,29 @@ async function messages(config: object, env: Record<string, string> = {}): Promi
 
 const withEnv = (value: unknown) => ({ mcpServers: { a: { command: process.execPath, env: { KEY: value } } } });
 
-describe.skipIf(process.platform === "win32")("a file of ${file:...} that does not end", () => {
-  it.each(["/dev/zero", "./pipe", "/dev/tty", "."])("is not read: %s", async (path) => {
+it.skipIf(process.platform === "win32").each(["/dev/zero", "./pipe", "/dev/tty", "."])(
+  "a file in a config that does not end is not read: %s",
+  async (path) => {
     const [message, ...others] = await messages(withEnv(`\${file:${path}}`));
     expect(others).toEqual([]);
     expect(message).toMatch(
       /^The file of \$\{file:\.\.\.\} cannot be read \((?:not a file of at most 1048576 bytes|E\w+)\)$/,
     );
-  });
+  },
+);
 
-  it("is not read as an envFile, a module or an OpenAPI document", async () => {
+it.skipIf(process.platform === "win32")(
+  "a file in a config that does not end is not read as an envFile, a module or an OpenAPI document",
+  async () => {
     const servers = { a: { command: "x", envFile: "./pipe" }, b: { module: "./pipe" }, c: { openapi: "./pipe" } };
     const found = await messages({ mcpServers: servers });
     expect(found).toEqual(["a.envFile", "b.module", "c.openapi"].map((key) => `mcpServers.${key}: not a file`));
-  });
+  },
+);
 
-  it("is not read as an envFile that becomes a pipe later", async () => {
+it.skipIf(process.platform === "win32")(
+  "a file in a config that does not end is not read as an envFile that becomes a pipe later",
+  async () => {
     const text = JSON.stringify({ mcpServers: { a: { command: process.execPath, envFile: "./keys.env" } } });
     await writeFile(join(folder, "keys.env"), "KEY=1\n");
     const config = await loadConfigText(text, join(folder, "catenary.json"));
@@ -48,8 +55,8 @@ describe.skipIf(process.platform === "win32")("a file of ${file:...} that does n
     await expect(config.upstreams.get("a")!.resolve()).rejects.toThrow(
       "Cannot read the envFile: not a file of at most",
     );
-  });
-});
+  },
+);
 
 it("a file of ${file:...} may have a megabyte, and not more", async () => {
   await writeFile(join(folder, "key"), "k".repeat(1_048_576));
@@ -82,20 +89,18 @@ it("one variable in very many strings is hidden by one rule", async () => {
   expect(hide("secret-token ".repeat(20_000))).toBe("${TOKEN} ".repeat(20_000));
 });
 
-describe("20,000 servers", () => {
-  const servers = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`s${at}`, { command: "x" }]));
+const servers = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`s${at}`, { command: "x" }]));
 
-  it("are refused by check", async () => {
-    expect(await messages({ mcpServers: servers })).toEqual([`mcpServers: 20000 servers; the limit is ${MAX_SERVERS}`]);
-  });
+it("20,000 servers are refused by check", async () => {
+  expect(await messages({ mcpServers: servers })).toEqual([`mcpServers: 20000 servers; the limit is ${MAX_SERVERS}`]);
+});
 
-  it("are refused by import", async () => {
-    const file = join(folder, "client.json");
-    await writeFile(file, JSON.stringify({ mcpServers: servers }));
-    await expect(readClientFile(file, join(folder, "catenary.json"))).rejects.toThrow(
-      `20000 servers; the limit is ${MAX_SERVERS}`,
-    );
-  });
+it("20,000 servers are refused by import", async () => {
+  const file = join(folder, "client.json");
+  await writeFile(file, JSON.stringify({ mcpServers: servers }));
+  await expect(readClientFile(file, join(folder, "catenary.json"))).rejects.toThrow(
+    `20000 servers; the limit is ${MAX_SERVERS}`,
+  );
 });
 
 it("1,000 callers and profiles are read once each", async () => {

@@ -4,7 +4,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect } from "../client/connect.ts";
 import { createGateway } from "./gateway.ts";
 import { checkConfig, loadConfig, type Config } from "./load.ts";
@@ -52,67 +52,63 @@ const names = ({ upstreams }: Config): string[] => [...upstreams.keys()];
 const filterOf = (config: Config, name: string): unknown =>
   entry(config, name).use.map((one) => (one.kind === "named" ? { [one.name]: one.options } : one));
 
-describe("VS Code", () => {
-  it("mcp.json is read, and a sandbox that it asks for is warned of", async () => {
-    const config = await load("vscode-mcp.json", ".vscode/mcp.json");
-    expect(names(config)).toEqual(["perplexity", "github", "boxed"]);
-    expect(await targetOf(config, "perplexity")).toMatchObject({
-      target: { command: "npx", env: { PERPLEXITY_API_KEY: "answer to perplexity-key" }, cwd: folder },
-    });
-    const hint = "the gateway starts the server without the sandbox of VS Code";
-    expect(messages(config)).toEqual([
-      `17: servers.boxed.sandboxEnabled: ignored; ${hint}`,
-      `18: servers.boxed.sandbox: ignored; ${hint}`,
-    ]);
+it("VS Code: mcp.json is read, and a sandbox that it asks for is warned of", async () => {
+  const config = await load("vscode-mcp.json", ".vscode/mcp.json");
+  expect(names(config)).toEqual(["perplexity", "github", "boxed"]);
+  expect(await targetOf(config, "perplexity")).toMatchObject({
+    target: { command: "npx", env: { PERPLEXITY_API_KEY: "answer to perplexity-key" }, cwd: folder },
   });
-
-  it("settings.json is read, wherever it is", async () => {
-    for (const path of [".config/Code/User/settings.json", "copy-of-settings.json"]) {
-      const config = await load("vscode-settings.json", path);
-      expect(names(config)).toEqual(["fetch"]);
-      expect(await targetOf(config, "fetch")).toMatchObject({ target: { env: { TOKEN: "answer to token" } } });
-      expect(messages(config)).toEqual([]);
-    }
-  });
+  const hint = "the gateway starts the server without the sandbox of VS Code";
+  expect(messages(config)).toEqual([
+    `17: servers.boxed.sandboxEnabled: ignored; ${hint}`,
+    `18: servers.boxed.sandbox: ignored; ${hint}`,
+  ]);
 });
 
-describe("Claude", () => {
-  it("Code's .mcp.json is read", async () => {
-    const config = await load("claude-code-mcp.json", ".mcp.json");
-    expect(names(config)).toEqual(["api", "db", "helped"]);
-    expect(entry(config, "api").policy).toEqual({ timeoutMs: 600_000 });
-    expect(messages(config)).toEqual([
-      '11: mcpServers.helped.headersHelper: ignored; its command is not run: write the headers in "headers"',
-    ]);
-  });
-
-  it("Code's file of the user has servers for all folders, and for the current one", async () => {
-    const config = await load("claude-code-user.json", ".claude.json");
-    expect(names(config)).toEqual(["memory", "sentry"]);
-    const file = join(folder, ".claude.json");
-    const text = readFileSync(file, "utf8");
-    writeFileSync(file, text.replace('"PROJECT"', JSON.stringify(process.cwd())));
-    const here = await loadConfig(file, { env });
-    expect(names(here)).toEqual(["sentry", "local", "memory"]);
-    expect(here.disabled).toEqual(["off"]);
-    expect(await targetOf(here, "sentry")).toMatchObject({ target: "https://sentry.internal.example.com/mcp" });
-    expect(await targetOf(here, "local")).toMatchObject({ target: { cwd: process.cwd() } });
-    expect(messages(here)).toEqual([]);
-  });
-
-  it("Code's file without servers for this folder says which folders have some", async () => {
-    const text =
-      '{"numStartups": 1, "projects": {"/a/b": {"mcpServers": {"x": {"command": "x"}}}, "/c": {"mcpServers": {}}}}';
-    expect(await checkConfig(text, join(folder, ".claude.json"))).toMatchObject([
-      { message: "The config has no servers", hint: "it has servers for other folders; start in one of them: /a/b" },
-    ]);
-  });
-
-  it("Desktop's file is read", async () => {
-    const config = await load("claude-desktop.json", ".config/Claude/claude_desktop_config.json");
-    expect(names(config)).toEqual(["filesystem"]);
+it("VS Code: settings.json is read, wherever it is", async () => {
+  for (const path of [".config/Code/User/settings.json", "copy-of-settings.json"]) {
+    const config = await load("vscode-settings.json", path);
+    expect(names(config)).toEqual(["fetch"]);
+    expect(await targetOf(config, "fetch")).toMatchObject({ target: { env: { TOKEN: "answer to token" } } });
     expect(messages(config)).toEqual([]);
-  });
+  }
+});
+
+it("Claude Code's .mcp.json is read", async () => {
+  const config = await load("claude-code-mcp.json", ".mcp.json");
+  expect(names(config)).toEqual(["api", "db", "helped"]);
+  expect(entry(config, "api").policy).toEqual({ timeoutMs: 600_000 });
+  expect(messages(config)).toEqual([
+    '11: mcpServers.helped.headersHelper: ignored; its command is not run: write the headers in "headers"',
+  ]);
+});
+
+it("Claude Code's file of the user has servers for all folders, and for the current one", async () => {
+  const config = await load("claude-code-user.json", ".claude.json");
+  expect(names(config)).toEqual(["memory", "sentry"]);
+  const file = join(folder, ".claude.json");
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, text.replace('"PROJECT"', JSON.stringify(process.cwd())));
+  const here = await loadConfig(file, { env });
+  expect(names(here)).toEqual(["sentry", "local", "memory"]);
+  expect(here.disabled).toEqual(["off"]);
+  expect(await targetOf(here, "sentry")).toMatchObject({ target: "https://sentry.internal.example.com/mcp" });
+  expect(await targetOf(here, "local")).toMatchObject({ target: { cwd: process.cwd() } });
+  expect(messages(here)).toEqual([]);
+});
+
+it("Claude Code's file without servers for this folder says which folders have some", async () => {
+  const text =
+    '{"numStartups": 1, "projects": {"/a/b": {"mcpServers": {"x": {"command": "x"}}}, "/c": {"mcpServers": {}}}}';
+  expect(await checkConfig(text, join(folder, ".claude.json"))).toMatchObject([
+    { message: "The config has no servers", hint: "it has servers for other folders; start in one of them: /a/b" },
+  ]);
+});
+
+it("Claude Desktop's file is read", async () => {
+  const config = await load("claude-desktop.json", ".config/Claude/claude_desktop_config.json");
+  expect(names(config)).toEqual(["filesystem"]);
+  expect(messages(config)).toEqual([]);
 });
 
 it("Cursor's file is read", async () => {
@@ -123,48 +119,45 @@ it("Cursor's file is read", async () => {
   expect(messages(config)).toEqual([]);
 });
 
-describe("Codex", () => {
-  it("config.toml is read, with its filters and seconds", async () => {
-    const config = await load("codex.toml", ".codex/config.toml");
-    expect(names(config)).toEqual(["context7", "figma", "chrome"]);
-    expect(config.disabled).toEqual(["old"]);
-    expect(await targetOf(config, "context7")).toMatchObject({
-      target: { command: "npx", args: ["-y", "@upstash/context7-mcp"], env: { MY_ENV_VAR: "MY_ENV_VALUE" } },
-    });
-    expect(entry(config, "context7").policy).toEqual({
-      ...{ startTimeoutMs: 20_000, timeoutMs: 45_500, inheritEnv: ["LOCAL_TOKEN", "OTHER_TOKEN"] },
-    });
-    expect(await targetOf(config, "figma")).toEqual({
-      target: "https://mcp.figma.com/mcp",
-      options: {
-        headers: { "X-Figma-Region": "us-east-1", Authorization: "Bearer the.token", "X-Key": "key-of-the-api" },
-      },
-    });
-    expect(filterOf(config, "chrome")).toEqual([
-      { filter: { tools: { include: ["open", "screenshot"], exclude: ["screenshot"] } } },
-    ]);
-    expect(messages(config)).toEqual([]);
+it("Codex: config.toml is read, with its filters and seconds", async () => {
+  const config = await load("codex.toml", ".codex/config.toml");
+  expect(names(config)).toEqual(["context7", "figma", "chrome"]);
+  expect(config.disabled).toEqual(["old"]);
+  expect(await targetOf(config, "context7")).toMatchObject({
+    target: { command: "npx", args: ["-y", "@upstash/context7-mcp"], env: { MY_ENV_VAR: "MY_ENV_VALUE" } },
   });
+  expect(entry(config, "context7").policy).toEqual({
+    ...{ startTimeoutMs: 20_000, timeoutMs: 45_500, inheritEnv: ["LOCAL_TOKEN", "OTHER_TOKEN"] },
+  });
+  expect(await targetOf(config, "figma")).toEqual({
+    target: "https://mcp.figma.com/mcp",
+    options: {
+      headers: { "X-Figma-Region": "us-east-1", Authorization: "Bearer the.token", "X-Key": "key-of-the-api" },
+    },
+  });
+  expect(filterOf(config, "chrome")).toEqual([
+    { filter: { tools: { include: ["open", "screenshot"], exclude: ["screenshot"] } } },
+  ]);
+  expect(messages(config)).toEqual([]);
+});
 
-  it("mistakes are reported by line", async () => {
-    const check = (text: string): ReturnType<typeof checkConfig> =>
-      checkConfig(text, join(folder, ".codex/config.toml"));
-    expect(await check('[mcp_servers.a]\ncommand = "x"\nargs = 1\n')).toMatchObject([
-      {
-        line: 3,
-        severity: "error",
-        message: expect.stringMatching(/^mcp_servers\.a\.args: expected an array/) as string,
-      },
-    ]);
-    // A line of spaces takes no longer than another.
-    expect(await check(`[mcp_servers.a]\ncommand = "x"\n${" ".repeat(100_000)}\nargs = 1\n`)).toMatchObject([
-      { line: 4 },
-    ]);
-    const invalid = await check('[mcp_servers.a]\ntoken = "s3cret\n');
-    expect(invalid).toMatchObject([{ line: 2, severity: "error" }]);
-    expect(invalid[0]?.message).toMatch(/^Not valid TOML: /);
-    expect(JSON.stringify(invalid)).not.toContain("s3cret");
-  });
+it("Codex: mistakes are reported by line", async () => {
+  const check = (text: string): ReturnType<typeof checkConfig> => checkConfig(text, join(folder, ".codex/config.toml"));
+  expect(await check('[mcp_servers.a]\ncommand = "x"\nargs = 1\n')).toMatchObject([
+    {
+      line: 3,
+      severity: "error",
+      message: expect.stringMatching(/^mcp_servers\.a\.args: expected an array/) as string,
+    },
+  ]);
+  // A line of spaces takes no longer than another.
+  expect(await check(`[mcp_servers.a]\ncommand = "x"\n${" ".repeat(100_000)}\nargs = 1\n`)).toMatchObject([
+    { line: 4 },
+  ]);
+  const invalid = await check('[mcp_servers.a]\ntoken = "s3cret\n');
+  expect(invalid).toMatchObject([{ line: 2, severity: "error" }]);
+  expect(invalid[0]?.message).toMatch(/^Not valid TOML: /);
+  expect(JSON.stringify(invalid)).not.toContain("s3cret");
 });
 
 it("Gemini's settings.json is read, with its filters, variables and list of servers", async () => {
@@ -217,27 +210,25 @@ it("Zed's settings.json is read, without the servers of extensions", async () =>
   ]);
 });
 
-describe("opencode", () => {
-  it("opencode.json is read, with the tools that it switches off", async () => {
-    const config = await load("opencode.json", "opencode.json");
-    expect(names(config)).toEqual(["everything", "jira"]);
-    expect(await targetOf(config, "everything")).toMatchObject({
-      target: {
-        ...{ command: "npx", args: ["-y", "@modelcontextprotocol/server-everything"] },
-        env: { KEY: "key-of-the-api", NONE: "" },
-      },
-    });
-    expect(entry(config, "everything").policy).toEqual({ timeoutMs: 10_000 });
-    expect(filterOf(config, "everything")).toEqual([{ filter: { tools: { exclude: ["echo", "*_delete"] } } }]);
-    expect(filterOf(config, "jira")).toEqual([{ filter: { tools: { exclude: ["*_delete"] } } }]);
-    expect(messages(config)).toEqual([]);
+it("opencode: opencode.json is read, with the tools that it switches off", async () => {
+  const config = await load("opencode.json", "opencode.json");
+  expect(names(config)).toEqual(["everything", "jira"]);
+  expect(await targetOf(config, "everything")).toMatchObject({
+    target: {
+      ...{ command: "npx", args: ["-y", "@modelcontextprotocol/server-everything"] },
+      env: { KEY: "key-of-the-api", NONE: "" },
+    },
   });
+  expect(entry(config, "everything").policy).toEqual({ timeoutMs: 10_000 });
+  expect(filterOf(config, "everything")).toEqual([{ filter: { tools: { exclude: ["echo", "*_delete"] } } }]);
+  expect(filterOf(config, "jira")).toEqual([{ filter: { tools: { exclude: ["*_delete"] } } }]);
+  expect(messages(config)).toEqual([]);
+});
 
-  it("the format of version 2 is read, also in a copy", async () => {
-    const config = await load("opencode-2.json", "copy.json");
-    expect(names(config)).toEqual(["everything"]);
-    expect(await targetOf(config, "everything")).toMatchObject({ target: { command: "npx" } });
-  });
+it("opencode: the format of version 2 is read, also in a copy", async () => {
+  const config = await load("opencode-2.json", "copy.json");
+  expect(names(config)).toEqual(["everything"]);
+  expect(await targetOf(config, "everything")).toMatchObject({ target: { command: "npx" } });
 });
 
 it("Amp's settings.json is read", async () => {
@@ -267,35 +258,33 @@ it("Copilot's list of tools is obeyed", async () => {
   expect(messages(config)).toEqual([]);
 });
 
-describe("a filter of another client", () => {
-  it.each([
-    [{ disabledTools: ["rm"] }, ["ls"]],
-    [{ excludeTools: ["rm"] }, ["ls"]],
-    [{ disabled_tools: ["rm"] }, ["ls"]],
-    [{ includeTools: ["ls"] }, ["ls"]],
-    [{ allowedTools: ["ls"] }, ["ls"]],
-    [{ enabled_tools: ["ls"] }, ["ls"]],
-    [{ includeTools: ["ls", "rm"], excludeTools: ["rm"] }, ["ls"]],
-    [{ include: ["ls"], exclude: [] }, ["ls"]],
-    [{ includeTools: ["ls"], use: [{ rename: { tools: { ls: "rm" } } }] }, ["rm"]],
-    [{ alwaysAllow: ["ls"], autoApprove: ["ls"] }, ["ls", "rm"]],
-  ])("%j shows %j and refuses the rest", async (filter, shown) => {
-    const module = join(folder, "files.mjs");
-    const server = new URL("../server/index.ts", import.meta.url).href;
-    writeFileSync(
-      module,
-      `import { createServer } from ${JSON.stringify(server)};
+it.each([
+  [{ disabledTools: ["rm"] }, ["ls"]],
+  [{ excludeTools: ["rm"] }, ["ls"]],
+  [{ disabled_tools: ["rm"] }, ["ls"]],
+  [{ includeTools: ["ls"] }, ["ls"]],
+  [{ allowedTools: ["ls"] }, ["ls"]],
+  [{ enabled_tools: ["ls"] }, ["ls"]],
+  [{ includeTools: ["ls", "rm"], excludeTools: ["rm"] }, ["ls"]],
+  [{ include: ["ls"], exclude: [] }, ["ls"]],
+  [{ includeTools: ["ls"], use: [{ rename: { tools: { ls: "rm" } } }] }, ["rm"]],
+  [{ alwaysAllow: ["ls"], autoApprove: ["ls"] }, ["ls", "rm"]],
+])("a filter of another client: %j shows %j and refuses the rest", async (filter, shown) => {
+  const module = join(folder, "files.mjs");
+  const server = new URL("../server/index.ts", import.meta.url).href;
+  writeFileSync(
+    module,
+    `import { createServer } from ${JSON.stringify(server)};
        export default createServer({ name: "files", version: "1" }).tool("ls", {}, () => "ls").tool("rm", {}, () => "rm");`,
-    );
-    const file = join(folder, "filters.json");
-    writeFileSync(file, JSON.stringify({ mcpServers: { files: { module, ...filter } } }));
-    const gateway = await createGateway(await loadConfig(file, { env }));
-    const client = await connect(gateway);
-    const tools: string[] = [];
-    for await (const { name } of client.tools()) tools.push(name);
-    expect(tools).toEqual(shown);
-    if (!shown.includes("rm")) await expect(client.callTool("rm", {})).rejects.toThrow(/rm/);
-    await client.close();
-    await gateway.close();
-  });
+  );
+  const file = join(folder, "filters.json");
+  writeFileSync(file, JSON.stringify({ mcpServers: { files: { module, ...filter } } }));
+  const gateway = await createGateway(await loadConfig(file, { env }));
+  const client = await connect(gateway);
+  const tools: string[] = [];
+  for await (const { name } of client.tools()) tools.push(name);
+  expect(tools).toEqual(shown);
+  if (!shown.includes("rm")) await expect(client.callTool("rm", {})).rejects.toThrow(/rm/);
+  await client.close();
+  await gateway.close();
 });

@@ -2,7 +2,7 @@
 // the value of a variable. Seeds are printed by fast-check when a property fails.
 
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { SETTING_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
 import { SERVER_MISTAKES, SYNTAX_MISTAKES } from "../../test/support/config/server-mistakes.ts";
 import { ENVIRONMENT, GOOD } from "../../test/support/config/valid-configs.ts";
@@ -70,23 +70,21 @@ async function checkInvariants(text: string): Promise<void> {
   expect(positions).toEqual(positions.toSorted((a, b) => a - b));
 }
 
-describe("any text", () => {
-  it("that was a config before it was changed is checked", async () => {
-    await fc.assert(fc.asyncProperty(changed, checkInvariants), { numRuns: runs(2_000) });
-  });
+it("any text that was a config before it was changed is checked", async () => {
+  await fc.assert(fc.asyncProperty(changed, checkInvariants), { numRuns: runs(2_000) });
+});
 
-  it("at all is checked", async () => {
-    const anything = fc.oneof(fc.string({ unit: "binary", maxLength: 60 }), fc.json({ maxDepth: 5 }));
-    await fc.assert(fc.asyncProperty(anything, checkInvariants), { numRuns: runs(500) });
-  });
+it("any text at all is checked", async () => {
+  const anything = fc.oneof(fc.string({ unit: "binary", maxLength: 60 }), fc.json({ maxDepth: 5 }));
+  await fc.assert(fc.asyncProperty(anything, checkInvariants), { numRuns: runs(500) });
+});
 
-  it.runIf(IS_LONG)("that is very deep or very long is checked", async () => {
-    await checkInvariants("[".repeat(100_000));
-    await checkInvariants(`{"mcpServers": {${'"a": {'.repeat(50_000)}`);
-    await checkInvariants(`{"mcpServers": {"a": {"command": "x", "args": ["${"${A}".repeat(20_000)}"]}}}`);
-    for (const piece of ["${A:-", "${", "${A:-${", "$${", "<a", "$A", "%A", "{env:"]) {
-      await checkInvariants(`{"mcpServers": {"a": {"command": "x", "args": ["${piece.repeat(20_000)}"]}}}`);
-      await checkInvariants(`{"mcp": {"a": {"type": "local", "command": ["x", "${piece.repeat(20_000)}"]}}}`);
-    }
-  });
+it.runIf(IS_LONG)("any text that is very deep or very long is checked", async () => {
+  await checkInvariants("[".repeat(100_000));
+  await checkInvariants(`{"mcpServers": {${'"a": {'.repeat(50_000)}`);
+  await checkInvariants(`{"mcpServers": {"a": {"command": "x", "args": ["${"${A}".repeat(20_000)}"]}}}`);
+  for (const piece of ["${A:-", "${", "${A:-${", "$${", "<a", "$A", "%A", "{env:"]) {
+    await checkInvariants(`{"mcpServers": {"a": {"command": "x", "args": ["${piece.repeat(20_000)}"]}}}`);
+    await checkInvariants(`{"mcp": {"a": {"type": "local", "command": ["x", "${piece.repeat(20_000)}"]}}}`);
+  }
 });

@@ -48,187 +48,184 @@ function written(servers: object, more: object = {}): string {
   return file;
 }
 
-describe("a live entry", () => {
-  it("uses the defaults of the language, and the folder of the config", async () => {
-    const config = await loadConfig(written({ a: { live: "js" }, b: { live: "javascript" }, c: { live: "lisp" } }));
-    expect([...config.upstreams.values()].map(({ kind, settings }) => ({ kind, settings }))).toEqual([
-      { kind: "live", settings: { live: "js", cwd: folder, inheritEnv: false } },
-      { kind: "live", settings: { live: "javascript", cwd: folder, inheritEnv: false } },
-      { kind: "live", settings: { live: "lisp", cwd: folder, inheritEnv: false } },
-    ]);
-    const gateway = await createGateway(config);
-    const options = { limits: {}, cwd: folder, inheritEnv: false };
-    expect(made).toEqual([
-      { language: "JavaScript", options },
-      { language: "JavaScript", options },
-      { language: "Common Lisp", options },
-    ]);
-    expect(evaluatesCode(gateway)).toBe(true);
-    await gateway.close();
-    expect(closed).toHaveBeenCalledTimes(3);
-  });
+it("a live entry uses the defaults of the language, and the folder of the config", async () => {
+  const config = await loadConfig(written({ a: { live: "js" }, b: { live: "javascript" }, c: { live: "lisp" } }));
+  expect([...config.upstreams.values()].map(({ kind, settings }) => ({ kind, settings }))).toEqual([
+    { kind: "live", settings: { live: "js", cwd: folder, inheritEnv: false } },
+    { kind: "live", settings: { live: "javascript", cwd: folder, inheritEnv: false } },
+    { kind: "live", settings: { live: "lisp", cwd: folder, inheritEnv: false } },
+  ]);
+  const gateway = await createGateway(config);
+  const options = { limits: {}, cwd: folder, inheritEnv: false };
+  expect(made).toEqual([
+    { language: "JavaScript", options },
+    { language: "JavaScript", options },
+    { language: "Common Lisp", options },
+  ]);
+  expect(evaluatesCode(gateway)).toBe(true);
+  await gateway.close();
+  expect(closed).toHaveBeenCalledTimes(3);
+});
 
-  it("passes its options on, and keeps its mark with middleware and variables", async () => {
-    const entry = {
-      ...{
-        live: "js",
-        timeoutMs: 60_000,
-        memoryMb: 1024,
-        outputChars: 5000,
-        printLength: 20,
-        printDepth: 4,
+it("a live entry passes its options on, and keeps its mark with middleware and variables", async () => {
+  const entry = {
+    ...{
+      live: "js",
+      timeoutMs: 60_000,
+      memoryMb: 1024,
+      outputChars: 5000,
+      printLength: 20,
+      printDepth: 4,
+      maxSessions: 3,
+    },
+    ...{
+      idleMs: 0,
+      cwd: "..",
+      env: { KEY: "${API_KEY}" },
+      inheritEnv: ["LANG"],
+      program: "./node",
+      permission: { read: ["./data"], net: false },
+      use: ["log"],
+    },
+  };
+  const config = await loadConfig(written({ js: entry }), { env: { API_KEY: "s3cret" } });
+  const gateway = await createGateway(config);
+  expect(made).toEqual([
+    {
+      language: "JavaScript",
+      options: {
+        limits: { timeoutMs: 60_000, memoryMb: 1024, outputChars: 5000, printLength: 20, printDepth: 4 },
         maxSessions: 3,
-      },
-      ...{
         idleMs: 0,
-        cwd: "..",
-        env: { KEY: "${API_KEY}" },
+        cwd: join(folder, ".."),
+        env: { KEY: "s3cret" },
         inheritEnv: ["LANG"],
-        program: "./node",
-        permission: { read: ["./data"], net: false },
-        use: ["log"],
+        command: join(folder, "node"),
+        permission: { read: [join(folder, "data")], net: false },
       },
-    };
-    const config = await loadConfig(written({ js: entry }), { env: { API_KEY: "s3cret" } });
-    const gateway = await createGateway(config);
-    expect(made).toEqual([
+    },
+  ]);
+  expect(evaluatesCode(gateway)).toBe(true);
+  await gateway.close();
+  expect(closed).toHaveBeenCalledOnce();
+});
+
+it("a live entry is loaded neither by a config without it, nor by a command before it is used", async () => {
+  await (await createGateway(await loadConfig(written({ web: { url: "http://127.0.0.1:9/mcp" } })))).close();
+  expect(made).toEqual([]);
+  const sources = readSources(join(import.meta.dirname, "../.."), "src");
+  for (const entry of ["config/index", "cli/main", "cli/commands/serve", "cli/commands/eval"]) {
+    const { files } = loadedBy(`src/${entry}.ts`, sources);
+    const live = [...files].filter((file) => file.startsWith("src/live/"));
+    // The registry says what configs and commands need to know.
+    expect(
+      live.filter(
+        (file) => !/^src\/live\/(?:languages|options|runtime|tool|\w+\/(?:entry|engine|scan|settings))\.ts$/.test(file),
+      ),
+    ).toEqual([]);
+  }
+});
+
+it("a live entry is warned of options that it does not have, and of an old Node", async () => {
+  const connection = {
+    ...{ share: "shared", revision: LATEST, maxTimeoutMs: 1_000, startTimeoutMs: 1_000 },
+    ...{ restart: { maxFailures: 2 }, remember: true },
+  };
+  const servers = {
+    js: { live: "js", permission: true, ...connection },
+    free: { live: "js", permission: false },
+    other: { live: "js", permission: true, program: process.execPath },
+  };
+  const { problems } = await examineConfig(written(servers));
+  const [ours = ""] = process.versions.node.split(".");
+  const permission = `mcpServers.js.permission: needs Node 24 or later; this is Node ${ours}`;
+  expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
+    ...(Number(ours) < 24 ? [`warning: ${permission}`] : []),
+    ...Object.keys(connection).map((key) => `warning: mcpServers.js.${key}: ignored`),
+  ]);
+});
+
+it("a live entry is refused if it cannot be created, unless that depends on an input", async () => {
+  const inputs = [{ id: "vm", type: "promptString" }];
+  const asked = { live: "smalltalk", program: "${input:vm}", image: "x.image" };
+  const code = { language: "smalltalk", program: "${input:vm}", sandbox: false };
+  const servers = {
+    image: { live: "smalltalk", image: "x.image" },
+    nonsense: { live: "smalltalk", attach: "nonsense" },
+    both: { live: "smalltalk", attach: "http://127.0.0.1:8086", program: "gst" },
+    vm: { live: "smalltalk", program: "pharo" },
+    asked,
+  };
+  const { problems } = await examineConfig(written(servers, { inputs, code }));
+  expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
+    "error: mcpServers.image.image: needs the virtual machine that runs it as the program",
+    "error: mcpServers.nonsense.attach: must be an address such as http://127.0.0.1:8086",
+    "error: mcpServers.both.attach: names an image that runs already, so it cannot be used with a program",
+    'error: mcpServers.vm.program: is not gst, so it also needs "image": the file of a Pharo, Squeak or Cuis image',
+  ]);
+  const load = (answer: string): Promise<unknown> =>
+    loadConfig(written({ asked }, { inputs, code }), { inputs: async () => answer });
+  await expect(load("gst")).resolves.toMatchObject({ code: { program: "gst" } });
+  await expect(load("pharo")).rejects.toThrow("code.program: is not gst");
+});
+
+it("a live entry has no key for its name, which would be ignored", async () => {
+  const { problems } = await examineConfig(written({ js: { live: "js", name: "mine", description: "A session" } }));
+  expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
+    ["error", "mcpServers.js.name: not a key here", "an entry has the name of its key under mcpServers"],
+  ]);
+});
+
+it("a live entry is warned of a limits object, and refuses limits that a session would refuse", async () => {
+  const wrong = {
+    ...{ timeoutMs: 86_400_001, memoryMb: 63, outputChars: 0 },
+    ...{ printLength: 1.5, printDepth: 1_001, maxSessions: 0 },
+  };
+  const { problems } = await examineConfig(
+    written({ js: { live: "js", limits: { timeoutMs: 5 } }, other: { live: "js", ...wrong } }),
+  );
+  expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
+    [
+      "error",
+      "mcpServers.js.limits: not a key here",
+      "write the limits directly in the entry: timeoutMs, memoryMb, outputChars, valueChars, printLength, printDepth, errorHoldMs",
+    ],
+    ["error", "mcpServers.other.timeoutMs: expected milliseconds from 0 to 86400000", undefined],
+    ["error", "mcpServers.other.memoryMb: expected whole megabytes from 64 to 16384", undefined],
+    ["error", "mcpServers.other.outputChars: expected a whole number of characters from 1 to 1000000", undefined],
+    ["error", "mcpServers.other.printLength: expected a whole number from 1 to 100000", undefined],
+    ["error", "mcpServers.other.printDepth: expected a whole number from 1 to 1000", undefined],
+    ["error", "mcpServers.other.maxSessions: expected a whole number above 0", undefined],
+  ]);
+});
+
+it("a live entry is checked for the program that it needs", async () => {
+  const env = process.env["PATH"];
+  process.env["PATH"] = folder;
+  try {
+    const servers = { js: { live: "js" }, lisp: { live: "lisp" }, other: { live: "js", program: "./no-node" } };
+    const code = { language: "lisp", program: "./no-sbcl", sandbox: false };
+    const { problems } = await examineConfig(written(servers, { code }));
+    expect(problems).toEqual([
       {
-        language: "JavaScript",
-        options: {
-          limits: { timeoutMs: 60_000, memoryMb: 1024, outputChars: 5000, printLength: 20, printDepth: 4 },
-          maxSessions: 3,
-          idleMs: 0,
-          cwd: join(folder, ".."),
-          env: { KEY: "s3cret" },
-          inheritEnv: ["LANG"],
-          command: join(folder, "node"),
-          permission: { read: [join(folder, "data")], net: false },
-        },
+        line: 1,
+        column: 50,
+        severity: "warning",
+        message: 'Cannot start "sbcl": there is no command of that name on the PATH',
+        hint: 'install it (apt-get install sbcl, or brew install sbcl), or write its path in "program"',
       },
+      expect.objectContaining({
+        message: expect.stringMatching(/^Cannot start ".*no-node"/) as string,
+        hint: 'write the path of a Node executable in "program", or remove "program"',
+      }),
+      expect.objectContaining({
+        severity: "warning",
+        message: expect.stringMatching(/^Cannot start ".*no-sbcl"/) as string,
+      }),
     ]);
-    expect(evaluatesCode(gateway)).toBe(true);
-    await gateway.close();
-    expect(closed).toHaveBeenCalledOnce();
-  });
-
-  it("is loaded neither by a config without it, nor by a command before it is used", async () => {
-    await (await createGateway(await loadConfig(written({ web: { url: "http://127.0.0.1:9/mcp" } })))).close();
-    expect(made).toEqual([]);
-    const sources = readSources(join(import.meta.dirname, "../.."), "src");
-    for (const entry of ["config/index", "cli/main", "cli/commands/serve", "cli/commands/eval"]) {
-      const { files } = loadedBy(`src/${entry}.ts`, sources);
-      const live = [...files].filter((file) => file.startsWith("src/live/"));
-      // The registry says what configs and commands need to know.
-      expect(
-        live.filter(
-          (file) =>
-            !/^src\/live\/(?:languages|options|runtime|tool|\w+\/(?:entry|engine|scan|settings))\.ts$/.test(file),
-        ),
-      ).toEqual([]);
-    }
-  });
-
-  it("is warned of options that it does not have, and of an old Node", async () => {
-    const connection = {
-      ...{ share: "shared", revision: LATEST, maxTimeoutMs: 1_000, startTimeoutMs: 1_000 },
-      ...{ restart: { maxFailures: 2 }, remember: true },
-    };
-    const servers = {
-      js: { live: "js", permission: true, ...connection },
-      free: { live: "js", permission: false },
-      other: { live: "js", permission: true, program: process.execPath },
-    };
-    const { problems } = await examineConfig(written(servers));
-    const [ours = ""] = process.versions.node.split(".");
-    const permission = `mcpServers.js.permission: needs Node 24 or later; this is Node ${ours}`;
-    expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
-      ...(Number(ours) < 24 ? [`warning: ${permission}`] : []),
-      ...Object.keys(connection).map((key) => `warning: mcpServers.js.${key}: ignored`),
-    ]);
-  });
-
-  it("is refused if it cannot be created, unless that depends on an input", async () => {
-    const inputs = [{ id: "vm", type: "promptString" }];
-    const asked = { live: "smalltalk", program: "${input:vm}", image: "x.image" };
-    const code = { language: "smalltalk", program: "${input:vm}", sandbox: false };
-    const servers = {
-      image: { live: "smalltalk", image: "x.image" },
-      nonsense: { live: "smalltalk", attach: "nonsense" },
-      both: { live: "smalltalk", attach: "http://127.0.0.1:8086", program: "gst" },
-      vm: { live: "smalltalk", program: "pharo" },
-      asked,
-    };
-    const { problems } = await examineConfig(written(servers, { inputs, code }));
-    expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
-      "error: mcpServers.image.image: needs the virtual machine that runs it as the program",
-      "error: mcpServers.nonsense.attach: must be an address such as http://127.0.0.1:8086",
-      "error: mcpServers.both.attach: names an image that runs already, so it cannot be used with a program",
-      'error: mcpServers.vm.program: is not gst, so it also needs "image": the file of a Pharo, Squeak or Cuis image',
-    ]);
-    const load = (answer: string): Promise<unknown> =>
-      loadConfig(written({ asked }, { inputs, code }), { inputs: async () => answer });
-    await expect(load("gst")).resolves.toMatchObject({ code: { program: "gst" } });
-    await expect(load("pharo")).rejects.toThrow("code.program: is not gst");
-  });
-
-  it("has no key for its name, which would be ignored", async () => {
-    const { problems } = await examineConfig(written({ js: { live: "js", name: "mine", description: "A session" } }));
-    expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
-      ["error", "mcpServers.js.name: not a key here", "an entry has the name of its key under mcpServers"],
-    ]);
-  });
-
-  it("is warned of a limits object, and refuses limits that a session would refuse", async () => {
-    const wrong = {
-      ...{ timeoutMs: 86_400_001, memoryMb: 63, outputChars: 0 },
-      ...{ printLength: 1.5, printDepth: 1_001, maxSessions: 0 },
-    };
-    const { problems } = await examineConfig(
-      written({ js: { live: "js", limits: { timeoutMs: 5 } }, other: { live: "js", ...wrong } }),
-    );
-    expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
-      [
-        "error",
-        "mcpServers.js.limits: not a key here",
-        "write the limits directly in the entry: timeoutMs, memoryMb, outputChars, valueChars, printLength, printDepth, errorHoldMs",
-      ],
-      ["error", "mcpServers.other.timeoutMs: expected milliseconds from 0 to 86400000", undefined],
-      ["error", "mcpServers.other.memoryMb: expected whole megabytes from 64 to 16384", undefined],
-      ["error", "mcpServers.other.outputChars: expected a whole number of characters from 1 to 1000000", undefined],
-      ["error", "mcpServers.other.printLength: expected a whole number from 1 to 100000", undefined],
-      ["error", "mcpServers.other.printDepth: expected a whole number from 1 to 1000", undefined],
-      ["error", "mcpServers.other.maxSessions: expected a whole number above 0", undefined],
-    ]);
-  });
-
-  it("is checked for the program that it needs", async () => {
-    const env = process.env["PATH"];
-    process.env["PATH"] = folder;
-    try {
-      const servers = { js: { live: "js" }, lisp: { live: "lisp" }, other: { live: "js", program: "./no-node" } };
-      const code = { language: "lisp", program: "./no-sbcl", sandbox: false };
-      const { problems } = await examineConfig(written(servers, { code }));
-      expect(problems).toEqual([
-        {
-          line: 1,
-          column: 50,
-          severity: "warning",
-          message: 'Cannot start "sbcl": there is no command of that name on the PATH',
-          hint: 'install it (apt-get install sbcl, or brew install sbcl), or write its path in "program"',
-        },
-        expect.objectContaining({
-          message: expect.stringMatching(/^Cannot start ".*no-node"/) as string,
-          hint: 'write the path of a Node executable in "program", or remove "program"',
-        }),
-        expect.objectContaining({
-          severity: "warning",
-          message: expect.stringMatching(/^Cannot start ".*no-sbcl"/) as string,
-        }),
-      ]);
-    } finally {
-      process.env["PATH"] = env;
-    }
-  });
+  } finally {
+    process.env["PATH"] = env;
+  }
 });
 
 describe("where there can be no sandbox", () => {
@@ -243,7 +240,7 @@ describe("where there can be no sandbox", () => {
     vi.unstubAllEnvs();
   });
 
-  it("reports each place of a config that asks for one, as an error for code mode", async () => {
+  it("where there can be no sandbox reports each place of a config that asks for one, as an error for code mode", async () => {
     const load = await import("./load.ts");
     const servers = { a: { live: "js", sandbox: true }, b: { live: "js", sandbox: { network: true } } };
     const others = { c: { live: "js", sandbox: false }, d: { live: "js" } };
@@ -265,7 +262,7 @@ describe("where there can be no sandbox", () => {
     expect(problems[2]?.hint).toMatch(/or run without a sandbox \("code": \{"sandbox": false\} in the config\)$/);
   });
 
-  it("code mode does not start, unless it is to run without", async () => {
+  it("where there can be no sandbox, code mode does not start, unless it is to run without", async () => {
     const [load, { createGateway: create }] = await Promise.all([import("./load.ts"), import("./gateway.ts")]);
     const web = { web: { url: "http://127.0.0.1:9/mcp" } };
     const start = async (code: object): Promise<void> => {

@@ -92,7 +92,7 @@ describe("sees a change of what", () => {
     ["the package.json of a folder names", { command: "node", args: ["package"] }, "package/lib/start.js"],
     ["package.json says", { command: "node", args: ["."], cwd: "package" }, "package/package.json"],
     ["the folder of a program has as index.js", { command: "node", args: ["./app"] }, "app/index.js"],
-  ])("%s", async (_, entry, name) => {
+  ])("sees a change of what: %s", async (_, entry, name) => {
     const before = await digest(entry);
     expect(await digest(entry)).toBe(before);
     write(name, '{ "main": "changed" }');
@@ -106,7 +106,7 @@ describe("sees a change of what", () => {
     ["a query", () => "'./other.js?v=1'"],
     ["a path without an extension", () => '"./other"'],
     ["its folder", () => '"./package"'],
-  ])("a module imports by %s", async (what, specifier) => {
+  ])("sees a change of what: a module imports by %s", async (what, specifier) => {
     write("server.mjs", `export default await import(${specifier()});`);
     const before = await digest({ module: "./server.mjs" });
     write(what === "its folder" ? "package/lib/start.js" : "other.js", "changed");
@@ -120,7 +120,7 @@ describe("sees a change of a file", () => {
   it.each([
     ["in a folder with # in its name", "c#/s.js", (): string => join(folder, "c#/s.js")],
     ["whose name has a ?", "a?b.js", (): string => "a?b.js"],
-  ])("%s", async (_, name, argument) => {
+  ])("sees a change of a file: %s", async (_, name, argument) => {
     write(name, "");
     const entry = { command: "node", args: [argument()] };
     const before = await digest(entry);
@@ -134,7 +134,7 @@ describe("sees a change of a file", () => {
     ["that TypeScript imports by the name of a compiled file that also exists", 'import "./other.js"', "other.ts"],
     ["of machine code, imported without its extension", 'require("./addon")', "addon.node"],
     ["after imports that are not valid", 'import "file:///a%zz"; import "./other.js"', "other.js"],
-  ])("%s", async (_, source, name) => {
+  ])("sees a change of a file: %s", async (_, source, name) => {
     write("start.ts", source);
     write(name, "");
     const entry = { command: "tsx", args: ["start.ts"] };
@@ -143,7 +143,7 @@ describe("sees a change of a file", () => {
     expect(await digest(entry)).not.toBe(before);
   });
 
-  it("that is imported beside the file that a link leads to", async () => {
+  it("sees a change of a file that is imported beside the file that a link leads to", async () => {
     symlinkSync("../lib/a.ts", join(folder, "c#/link.ts"));
     const entry = { command: "tsx", args: ["c#/link.ts"] };
     const before = await digest(entry);
@@ -151,7 +151,7 @@ describe("sees a change of a file", () => {
     expect(await digest(entry)).not.toBe(before);
   });
 
-  it("that is too long to be read", async () => {
+  it("sees a change of a file that is too long to be read", async () => {
     const path = join(folder, "long");
     const entry = { command: "./long" };
     write("long", "");

@@ -1,7 +1,7 @@
 // Middleware in a config: the options that its factories get, and the problems of invalid options. Uses factories of its
 // own; the samples use the real ones.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { OptionError } from "../core/options.ts";
 import type { Middleware } from "../core/handler.ts";
 import { checkConfig } from "./load.ts";
@@ -32,37 +32,35 @@ function check(chain: string, env: Record<string, string> = {}): Promise<Problem
   return checkConfig(text, "/x/catenary.json", { env, middleware });
 }
 
-describe("a middleware", () => {
-  it.each([
-    ['["plain"]', undefined],
-    ['["${NAME}"]', undefined],
-    ['[{"plain": {"a": ["${NAME}", 1, null, true]}}]', { a: ["plain", 1, null, true] }],
-    ['[{"plain": 5}]', 5],
-  ])("written as %s is created once with its options, and closed", async (chain, options) => {
-    expect(await check(chain, { NAME: "plain" })).toEqual([]);
-    expect(plain.mock.calls).toEqual([[options, { folder: "/x" }]]);
-    expect(close).toHaveBeenCalledOnce();
-  });
+it.each([
+  ['["plain"]', undefined],
+  ['["${NAME}"]', undefined],
+  ['[{"plain": {"a": ["${NAME}", 1, null, true]}}]', { a: ["plain", 1, null, true] }],
+  ['[{"plain": 5}]', 5],
+])("a middleware: written as %s is created once with its options, and closed", async (chain, options) => {
+  expect(await check(chain, { NAME: "plain" })).toEqual([]);
+  expect(plain.mock.calls).toEqual([[options, { folder: "/x" }]]);
+  expect(close).toHaveBeenCalledOnce();
+});
 
-  it("is not created if a variable is missing, or an input must be asked for first", async () => {
-    expect(await check('[{"plain": {"a": "${NONE}"}}]')).toMatchObject([{ message: "The variable NONE is not set" }]);
-    expect(await check('[{"plain": {"a": "${input:i}"}}, "${input:i}"]')).toEqual([]);
-    expect(plain).not.toHaveBeenCalled();
-  });
+it("a middleware is not created if a variable is missing, or an input must be asked for first", async () => {
+  expect(await check('[{"plain": {"a": "${NONE}"}}]')).toMatchObject([{ message: "The variable NONE is not set" }]);
+  expect(await check('[{"plain": {"a": "${input:i}"}}, "${input:i}"]')).toEqual([]);
+  expect(plain).not.toHaveBeenCalled();
+});
 
-  it("with an unknown name from a variable is reported without its value", async () => {
-    expect(await check('["${NAME}"]', { NAME: "s3cret" })).toEqual([
-      {
-        line: 2,
-        column: 11,
-        severity: "error",
-        message: 'There is no middleware "${NAME}"',
-        hint: expect.stringMatching(
-          /^there are audit, .* ruled, plain, picky; write .* for a module of your own$/,
-        ) as string,
-      },
-    ]);
-  });
+it("a middleware with an unknown name from a variable is reported without its value", async () => {
+  expect(await check('["${NAME}"]', { NAME: "s3cret" })).toEqual([
+    {
+      line: 2,
+      column: 11,
+      severity: "error",
+      message: 'There is no middleware "${NAME}"',
+      hint: expect.stringMatching(
+        /^there are audit, .* ruled, plain, picky; write .* for a module of your own$/,
+      ) as string,
+    },
+  ]);
 });
 
 it("of the built-in ones gets a number from a variable, and a choice", async () => {
@@ -77,23 +75,21 @@ it("of the built-in ones gets a number from a variable, and a choice", async () 
   ]);
 });
 
-describe("invalid options", () => {
-  it.each([
-    ['[{"picky": {"tools": {"size": 2}, "size": 2}}]', 40],
-    ['[{"picky": {"tools": {}, "size": 2}}]', 31],
-    ['[{"picky": {"size": 2}}]', 21],
-  ])("are reported at their position, or that of their parent: %s", async (chain, column) => {
-    expect(await check(chain)).toMatchObject([{ line: 2, column, message: "picky: `tools.size` must be 1, not 2" }]);
-  });
+it.each([
+  ['[{"picky": {"tools": {"size": 2}, "size": 2}}]', 40],
+  ['[{"picky": {"tools": {}, "size": 2}}]', 31],
+  ['[{"picky": {"size": 2}}]', 21],
+])("invalid options are reported at their position, or that of their parent: %s", async (chain, column) => {
+  expect(await check(chain)).toMatchObject([{ line: 2, column, message: "picky: `tools.size` must be 1, not 2" }]);
+});
 
-  it("are reported at their position in an array", async () => {
-    const problems = await check('[{"ruled": {"rules": [{}, {"size": 2}]}}]');
-    expect(problems).toMatchObject([{ line: 2, column: 45, message: "ruled: `rules.1.size` is wrong" }]);
-  });
+it("invalid options are reported at their position in an array", async () => {
+  const problems = await check('[{"ruled": {"rules": [{}, {"size": 2}]}}]');
+  expect(problems).toMatchObject([{ line: 2, column: 45, message: "ruled: `rules.1.size` is wrong" }]);
+});
 
-  it("are reported without the values of variables", async () => {
-    expect(await check('[{"picky": {"size": "${SIZE}"}}]', { SIZE: "s3cret" })).toMatchObject([
-      { message: 'picky: `tools.size` must be 1, not "${SIZE}"' },
-    ]);
-  });
+it("invalid options are reported without the values of variables", async () => {
+  expect(await check('[{"picky": {"size": "${SIZE}"}}]', { SIZE: "s3cret" })).toMatchObject([
+    { message: 'picky: `tools.size` must be 1, not "${SIZE}"' },
+  ]);
 });

@@ -1,7 +1,7 @@
 // Which callers count as the same: a field that is missing in a key would show one caller what belongs to another.
 
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
 import { callerKey } from "./caller-key.ts";
 import type { Caller } from "./handler.ts";
@@ -30,8 +30,9 @@ const COUNTED: Readonly<Record<Parameters<typeof callerKey>[1], (caller: Given) 
   view: ({ key, principal, endpoint, part, scopes, claims }) => [key, principal, endpoint, part, scopes, claims],
 };
 
-describe("callerKey()", () => {
-  it.each(Object.entries(COUNTED))("is the same for two callers only if the same counts: %s", (use, counted) => {
+it.each(Object.entries(COUNTED))(
+  "callerKey() is the same for two callers only if the same counts: %s",
+  (use, counted) => {
     const keyOf = (fields: Given): string => callerKey(fakeCaller(fields), use as keyof typeof COUNTED);
     fc.assert(
       fc.property(given, given, (one, other) => {
@@ -40,13 +41,13 @@ describe("callerKey()", () => {
       }),
       { numRuns: 2_000 },
     );
-  });
+  },
+);
 
-  it("of one owner with another token is another view, but the same client and reader", () => {
-    const before = fakeCaller({ key: "1", principal: "ada", claims: { jti: "1" } });
-    const after = fakeCaller({ key: "1", principal: "ada", claims: { jti: "2" } });
-    expect(callerKey(before, "view")).not.toBe(callerKey(after, "view"));
-    expect(callerKey(before, "client")).toBe(callerKey(after, "client"));
-    expect(callerKey(before, "reader")).toBe(callerKey(after, "reader"));
-  });
+it("callerKey() of one owner with another token is another view, but the same client and reader", () => {
+  const before = fakeCaller({ key: "1", principal: "ada", claims: { jti: "1" } });
+  const after = fakeCaller({ key: "1", principal: "ada", claims: { jti: "2" } });
+  expect(callerKey(before, "view")).not.toBe(callerKey(after, "view"));
+  expect(callerKey(before, "client")).toBe(callerKey(after, "client"));
+  expect(callerKey(before, "reader")).toBe(callerKey(after, "reader"));
 });

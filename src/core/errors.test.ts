@@ -21,7 +21,7 @@ describe("errors of another copy of the package", async () => {
     ["ConnectionError", ConnectionError, errors.ConnectionError, new errors.ConnectionError("closed", "gone")],
     ["UserError", UserError, errors.UserError, new errors.UserError("no")],
     ["AuthError", AuthError, authentication.AuthError, new authentication.AuthError(401, "no", "Bearer")],
-  ] as const)("are recognized: %s", (_name, ours, theirs, error) => {
+  ] as const)("errors of another copy of the package are recognized: %s", (_name, ours, theirs, error) => {
     expect(theirs).not.toBe(ours);
     expect(Object.getPrototypeOf(error)).not.toBe(ours.prototype);
     expect(error instanceof ours).toBe(true);
@@ -29,7 +29,7 @@ describe("errors of another copy of the package", async () => {
     expect(Object.keys(error)).not.toContain("catenary");
   });
 
-  it("are told apart from each other, from plain errors and from other values", () => {
+  it("errors of another copy of the package are told apart from each other, from plain errors and from other values", () => {
     const others = [
       new Error("x"),
       new ConnectionError("closed", "x"),
@@ -43,7 +43,7 @@ describe("errors of another copy of the package", async () => {
     expect(new UserError("x") instanceof McpError).toBe(false);
   });
 
-  it("leave subclasses to their prototypes", () => {
+  it("errors of another copy of the package leave subclasses to their prototypes", () => {
     class Lost extends ConnectionError {}
     expect(new Lost("closed", "x") instanceof ConnectionError).toBe(true);
     expect(new Lost("closed", "x") instanceof Lost).toBe(true);

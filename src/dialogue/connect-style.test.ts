@@ -2,7 +2,7 @@
 // be attributed to calls.
 
 import { messageOf } from "../../test/support/dialogue/seen-inbound.ts";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import type { Context } from "../core/handler.ts";
 import { isRequest, type Message } from "../jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
@@ -81,42 +81,44 @@ async function connectTo(
 const unknown = { error: { code: -32601, message: "Method not found" } };
 const BOTH: Answers = { initialize: { result: initialized }, "server/discover": { result: discovered } };
 
-describe("a server that speaks both styles", () => {
-  it.each([
-    [undefined, NEWEST, "server/discover"],
-    ["stateless", NEWEST, "server/discover"],
-    ["session", NEWEST_SESSION, "initialize"],
-  ] as const)("gets a single request if %s is preferred", async (style, revision, method) => {
+it.each([
+  [undefined, NEWEST, "server/discover"],
+  ["stateless", NEWEST, "server/discover"],
+  ["session", NEWEST_SESSION, "initialize"],
+] as const)(
+  "a server that speaks both styles gets a single request if %s is preferred",
+  async (style, revision, method) => {
     const { asked, outcome } = await connectTo(style, {}, BOTH);
     expect(outcome).toMatchObject({ revision, attributesRequests: style !== "session" });
     expect(asked).toEqual([method]);
-  });
+  },
+);
 
-  it("gets the revision that was asked for, whatever style is preferred", async () => {
-    const { outcome } = await connectTo("session", { revision: NEWEST.name }, BOTH);
-    expect(outcome).toMatchObject({ revision: NEWEST });
-  });
+it("a server that speaks both styles gets the revision that was asked for, whatever style is preferred", async () => {
+  const { outcome } = await connectTo("session", { revision: NEWEST.name }, BOTH);
+  expect(outcome).toMatchObject({ revision: NEWEST });
 });
 
-describe("a stateless server when a session is preferred", () => {
-  const cases: readonly (readonly [string, object | undefined])[] = [
-    ["refuses the handshake", unknown],
-    ["answers the handshake with a stateless revision", { result: { ...initialized, protocolVersion: NEWEST.name } }],
-    ["answers the handshake with an empty result", { result: {} }],
-    ["is silent", undefined],
-  ];
-  it.each(cases)("is addressed statelessly if it %s", async (_, initialize) => {
+const cases: readonly (readonly [string, object | undefined])[] = [
+  ["refuses the handshake", unknown],
+  ["answers the handshake with a stateless revision", { result: { ...initialized, protocolVersion: NEWEST.name } }],
+  ["answers the handshake with an empty result", { result: {} }],
+  ["is silent", undefined],
+];
+it.each(cases)(
+  "a stateless server when a session is preferred is addressed statelessly if it %s",
+  async (_, initialize) => {
     const limit = initialize === undefined ? { startTimeoutMs: 300 } : {};
     const { asked, outcome } = await connectTo("session", limit, { ...BOTH, initialize });
     expect(outcome).toMatchObject({ revision: NEWEST, attributesRequests: true });
     expect(asked).toEqual(["initialize", "server/discover"]);
-  });
+  },
+);
 
-  it("is started once more if it exits during the handshake", async () => {
-    const { asked, outcome } = await connectTo("session", {}, { ...BOTH, initialize: "end" });
-    expect(outcome).toMatchObject({ revision: NEWEST });
-    expect(asked).toEqual(["initialize", "server/discover"]);
-  });
+it("a stateless server when a session is preferred is started once more if it exits during the handshake", async () => {
+  const { asked, outcome } = await connectTo("session", {}, { ...BOTH, initialize: "end" });
+  expect(outcome).toMatchObject({ revision: NEWEST });
+  expect(asked).toEqual(["initialize", "server/discover"]);
 });
 
 it("the error for a server that speaks neither style quotes both answers", async () => {

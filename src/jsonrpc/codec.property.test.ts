@@ -2,7 +2,7 @@
 // fast-check prints the seed when a property fails.
 import { deepStrictEqual, match } from "node:assert/strict";
 import * as fc from "fast-check";
-import { describe, it } from "vitest";
+import { it } from "vitest";
 import { DEFAULT_LIMITS, decode, encode, type Decoded } from "./codec.ts";
 import { ExactId } from "./message.ts";
 import type { Message } from "./message.ts";
@@ -204,106 +204,104 @@ function plainly(value: unknown): unknown {
   return object;
 }
 
-describe("codec properties", () => {
-  it("agrees with the model: values, duplicate keys and the source of exact tokens (8,000)", () => {
-    const batch = fc.array(nearMessage, { maxLength: 3 }).map((items): Node => ({ items }));
-    const any = fc.oneof(
-      { weight: 4, arbitrary: nearMessage },
-      { weight: 1, arbitrary: batch },
-      { weight: 1, arbitrary: tree(3) },
-    );
-    const property = fc.property(any, fc.boolean(), (node, bom) => {
-      const value = "items" in node ? node.items.map((item) => valueOf(item, [])) : valueOf(node, []);
-      judge((bom ? "\ufeff" : "") + source(node), { value });
-    });
-    fc.assert(property, { numRuns: runs(8_000) });
+it("codec properties agrees with the model: values, duplicate keys and the source of exact tokens (8,000)", () => {
+  const batch = fc.array(nearMessage, { maxLength: 3 }).map((items): Node => ({ items }));
+  const any = fc.oneof(
+    { weight: 4, arbitrary: nearMessage },
+    { weight: 1, arbitrary: batch },
+    { weight: 1, arbitrary: tree(3) },
+  );
+  const property = fc.property(any, fc.boolean(), (node, bom) => {
+    const value = "items" in node ? node.items.map((item) => valueOf(item, [])) : valueOf(node, []);
+    judge((bom ? "\ufeff" : "") + source(node), { value });
   });
+  fc.assert(property, { numRuns: runs(8_000) });
+});
 
-  it("decodes what it encoded (8,000)", () => {
-    const inner = (node: Node, at: string): Record<string, unknown> => {
-      const value = valueOf(node, [at]);
-      return isRecord(value) ? value : {};
-    };
-    const id = fc.oneof(stringRaw, numberRaw).map((raw) => valueOf({ raw }, ["id"]) as string | number | ExactId);
-    const method = fc.string({ unit: "binary", maxLength: 8 });
-    const body = object(tree(3));
-    const error = fc.record({
-      code: fc.integer(),
-      message: method,
-      data: tree(2).map((node) => valueOf(node, undefined)),
-    });
-    const message: fc.Arbitrary<Message> = fc.oneof(
-      fc.tuple(id, method, body).map(([one, name, node]): Message => {
-        return { jsonrpc: "2.0", id: one, method: name, params: inner(node, "params") };
-      }),
-      fc.tuple(id, method).map(([one, name]): Message => ({ jsonrpc: "2.0", id: one, method: name })),
-      fc
-        .tuple(method, body)
-        .map(([name, node]): Message => ({ jsonrpc: "2.0", method: name, params: inner(node, "params") })),
-      fc.tuple(id, body).map(([one, node]): Message => ({ jsonrpc: "2.0", id: one, result: inner(node, "result") })),
-      fc.tuple(id, error).map(([one, what]): Message => ({ jsonrpc: "2.0", id: one, error: what })),
-      error.map((what): Message => ({ jsonrpc: "2.0", id: null, error: what })),
-    );
-    const property = fc.property(fc.array(message, { minLength: 1, maxLength: 3 }), (messages) => {
-      for (const one of messages) deepStrictEqual(decode(encode(one)), { kind: "message", message: asJson(one) });
-      const items = messages.map((one) => ({ message: asJson(one) }));
-      deepStrictEqual(decode(encode(messages)), { kind: "batch", items });
-    });
-    fc.assert(property, { numRuns: runs(8_000) });
+it("codec properties decodes what it encoded (8,000)", () => {
+  const inner = (node: Node, at: string): Record<string, unknown> => {
+    const value = valueOf(node, [at]);
+    return isRecord(value) ? value : {};
+  };
+  const id = fc.oneof(stringRaw, numberRaw).map((raw) => valueOf({ raw }, ["id"]) as string | number | ExactId);
+  const method = fc.string({ unit: "binary", maxLength: 8 });
+  const body = object(tree(3));
+  const error = fc.record({
+    code: fc.integer(),
+    message: method,
+    data: tree(2).map((node) => valueOf(node, undefined)),
   });
+  const message: fc.Arbitrary<Message> = fc.oneof(
+    fc.tuple(id, method, body).map(([one, name, node]): Message => {
+      return { jsonrpc: "2.0", id: one, method: name, params: inner(node, "params") };
+    }),
+    fc.tuple(id, method).map(([one, name]): Message => ({ jsonrpc: "2.0", id: one, method: name })),
+    fc
+      .tuple(method, body)
+      .map(([name, node]): Message => ({ jsonrpc: "2.0", method: name, params: inner(node, "params") })),
+    fc.tuple(id, body).map(([one, node]): Message => ({ jsonrpc: "2.0", id: one, result: inner(node, "result") })),
+    fc.tuple(id, error).map(([one, what]): Message => ({ jsonrpc: "2.0", id: one, error: what })),
+    error.map((what): Message => ({ jsonrpc: "2.0", id: null, error: what })),
+  );
+  const property = fc.property(fc.array(message, { minLength: 1, maxLength: 3 }), (messages) => {
+    for (const one of messages) deepStrictEqual(decode(encode(one)), { kind: "message", message: asJson(one) });
+    const items = messages.map((one) => ({ message: asJson(one) }));
+    deepStrictEqual(decode(encode(messages)), { kind: "batch", items });
+  });
+  fc.assert(property, { numRuns: runs(8_000) });
+});
 
-  it("handles a message with random edits (8,000)", () => {
-    const bit = fc.oneof(
-      fc.constantFrom(
-        ...'{}[]",:\\ \n\t0-1.eE'.split(""),
-        "\ufeff",
-        "\ud800",
-        "\u0000",
-        "null",
-        "true",
-        '"id":',
-        '"2.0"',
-        "\\u0041",
-      ),
-      fc.string({ unit: "binary", maxLength: 2 }),
-    );
-    const edit = fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 0, max: 3 }), bit);
-    const property = fc.property(nearMessage, fc.array(edit, { minLength: 1, maxLength: 4 }), (node, edits) => {
-      let text = source(node);
-      for (const [where, cut, put] of edits) {
-        const at = Math.floor(where * text.length);
-        text = text.slice(0, at) + put + text.slice(at + cut);
-      }
-      judge(text);
-    });
-    fc.assert(property, { numRuns: runs(8_000) });
+it("codec properties handles a message with random edits (8,000)", () => {
+  const bit = fc.oneof(
+    fc.constantFrom(
+      ...'{}[]",:\\ \n\t0-1.eE'.split(""),
+      "\ufeff",
+      "\ud800",
+      "\u0000",
+      "null",
+      "true",
+      '"id":',
+      '"2.0"',
+      "\\u0041",
+    ),
+    fc.string({ unit: "binary", maxLength: 2 }),
+  );
+  const edit = fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 0, max: 3 }), bit);
+  const property = fc.property(nearMessage, fc.array(edit, { minLength: 1, maxLength: 4 }), (node, edits) => {
+    let text = source(node);
+    for (const [where, cut, put] of edits) {
+      const at = Math.floor(where * text.length);
+      text = text.slice(0, at) + put + text.slice(at + cut);
+    }
+    judge(text);
   });
+  fc.assert(property, { numRuns: runs(8_000) });
+});
 
-  it("handles any string (8,000)", () => {
-    const pieces = fc.array(fc.constantFrom(...'{}[]",:\\ 01.e-'.split(""), '"id"', '"params"', '{"', "[[", "true"), {
-      maxLength: 30,
-    });
-    const text = fc.oneof(
-      fc.string({ unit: "binary" }),
-      pieces.map((all) => all.join("")),
-      fc.json(),
-    );
-    fc.assert(
-      fc.property(text, (one) => judge(one)),
-      { numRuns: runs(8_000) },
-    );
+it("codec properties handles any string (8,000)", () => {
+  const pieces = fc.array(fc.constantFrom(...'{}[]",:\\ 01.e-'.split(""), '"id"', '"params"', '{"', "[[", "true"), {
+    maxLength: 30,
   });
+  const text = fc.oneof(
+    fc.string({ unit: "binary" }),
+    pieces.map((all) => all.join("")),
+    fc.json(),
+  );
+  fc.assert(
+    fc.property(text, (one) => judge(one)),
+    { numRuns: runs(8_000) },
+  );
+});
 
-  it("measures depth by the open brackets outside strings (4,000)", () => {
-    const levels = fc.tuple(fc.integer({ min: 1, max: 12 }), tree(5));
-    const property = fc.property(levels, ([depth, node]) => {
-      const text = source(node);
-      const decoded = decode(text, { ...DEFAULT_LIMITS, depth });
-      const refused = decoded.kind === "fault" && JSON.stringify(decoded.fault.error.data).includes("limits.depth");
-      deepStrictEqual(refused, depthOf(node) > depth);
-    });
-    fc.assert(property, { numRuns: runs(4_000) });
+it("codec properties measures depth by the open brackets outside strings (4,000)", () => {
+  const levels = fc.tuple(fc.integer({ min: 1, max: 12 }), tree(5));
+  const property = fc.property(levels, ([depth, node]) => {
+    const text = source(node);
+    const decoded = decode(text, { ...DEFAULT_LIMITS, depth });
+    const refused = decoded.kind === "fault" && JSON.stringify(decoded.fault.error.data).includes("limits.depth");
+    deepStrictEqual(refused, depthOf(node) > depth);
   });
+  fc.assert(property, { numRuns: runs(4_000) });
 });
 
 /** Levels of the source, including values that a later duplicate key replaces. */

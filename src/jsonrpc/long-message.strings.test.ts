@@ -36,49 +36,47 @@ const RAW = [
 const NOT_RAW = ["\n", "\u0000", "a\u001fb", "\\", "\\x", "\\u", "\\u12", "\\u12g4", "\\U0041", "x\\", "\\ud83d\\ude0"];
 
 describe.each([undefined, 4, 8, 12, 16, 64])("a string in blocks of %s", (blockBytes) => {
-  it.each(RAW)("equals JSON.parse for %j", (raw) => {
+  it.each(RAW)("a string in blocks equals JSON.parse for %j", (raw) => {
     for (let before = 0; before < 16; before += 1) {
       const text = "x".repeat(before) + raw;
       expect(read(text, blockBytes)).toBe(parsed(text));
     }
   });
 
-  it.each(NOT_RAW)("throws for %j", (raw) => {
+  it.each(NOT_RAW)("a string in blocks throws for %j", (raw) => {
     for (let before = 0; before < 16; before += 1) {
       expect(() => read("x".repeat(before) + raw, blockBytes)).toThrow(SyntaxError);
     }
   });
 });
 
-describe("any string", () => {
-  const piece = fc.oneof(
-    fc.string({ unit: "binary" }).map((text) => JSON.stringify(text).slice(1, -1)),
-    fc.string({ unit: "grapheme" }).map((text) => JSON.stringify(text).slice(1, -1)),
-    fc.nat(0xffff).map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`),
-    fc.constantFrom(...RAW),
+const piece = fc.oneof(
+  fc.string({ unit: "binary" }).map((text) => JSON.stringify(text).slice(1, -1)),
+  fc.string({ unit: "grapheme" }).map((text) => JSON.stringify(text).slice(1, -1)),
+  fc.nat(0xffff).map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`),
+  fc.constantFrom(...RAW),
+);
+
+it("any string equals JSON.parse", () => {
+  fc.assert(
+    fc.property(fc.array(piece), fc.constantFrom(4, 12, 16, 1024), (pieces, blockBytes) => {
+      const raw = pieces.join("");
+      deepStrictEqual(read(raw, blockBytes), parsed(raw));
+    }),
   );
+});
 
-  it("equals JSON.parse", () => {
-    fc.assert(
-      fc.property(fc.array(piece), fc.constantFrom(4, 12, 16, 1024), (pieces, blockBytes) => {
-        const raw = pieces.join("");
-        deepStrictEqual(read(raw, blockBytes), parsed(raw));
-      }),
-    );
-  });
-
-  it("replaces invalid UTF-8 as Buffer.toString does", () => {
-    const bytes = fc.oneof(
-      fc.uint8Array(),
-      piece.map((raw) => new Uint8Array(Buffer.from(raw))),
-    );
-    fc.assert(
-      fc.property(fc.array(bytes), fc.constantFrom(4, 16, 1024), (pieces, blockBytes) => {
-        // Bytes that would end the string or make it invalid are tested above.
-        const odd = (piece: Uint8Array): boolean => piece.some((byte) => byte < 32 || byte === 34 || byte === 92);
-        const raw = Buffer.concat(pieces.filter((piece) => !odd(piece)));
-        deepStrictEqual(read(raw, blockBytes), parsed(raw.toString("utf8")));
-      }),
-    );
-  });
+it("any string replaces invalid UTF-8 as Buffer.toString does", () => {
+  const bytes = fc.oneof(
+    fc.uint8Array(),
+    piece.map((raw) => new Uint8Array(Buffer.from(raw))),
+  );
+  fc.assert(
+    fc.property(fc.array(bytes), fc.constantFrom(4, 16, 1024), (pieces, blockBytes) => {
+      // Bytes that would end the string or make it invalid are tested above.
+      const odd = (piece: Uint8Array): boolean => piece.some((byte) => byte < 32 || byte === 34 || byte === 92);
+      const raw = Buffer.concat(pieces.filter((piece) => !odd(piece)));
+      deepStrictEqual(read(raw, blockBytes), parsed(raw.toString("utf8")));
+    }),
+  );
 });

@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, expect, it } from "vitest";
 import { connect } from "../client/connect.ts";
 import type { Client } from "../client/client.ts";
 import { onCancel } from "../core/cancel.ts";
@@ -89,122 +89,121 @@ const notes = () =>
 /** One grey dot. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
 
-describe("a call from code", () => {
-  it("gives structured content, text, or both text and content", async () => {
-    const { run } = await start(notes());
-    const { content, structuredContent } = await run(`
+it("a call from code gives structured content, text, or both text and content", async () => {
+  const { run } = await start(notes());
+  const { content, structuredContent } = await run(`
       const sum = await tools.notes.add({ a: 1, b: 2 });
       console.log(sum.sum, sum.content[0].type, Object.keys(sum));
       console.log(await tools.notes.echo({ text: "hi" }), await tools.notes.file());
       const { text, content } = await tools.call("picture");
       show(content[1]);
       [text, content.length, (await tools.search("ech"))[0].path, tools.catalogue.length]`);
-    expect(content[0]?.text).toBe(
-      "3 text [ 'sum' ]\nhi { content: 'own', text: 'x' }\n=> [ 'A dot', 2, 'notes.echo', 5 ]",
-    );
-    expect(content[1]).toEqual({ type: "image", data: "AAAA", mimeType: "image/png" });
-    expect(content[2]?.text).toMatch(
-      /^calls: notes\.add \d+ ms 0\.\d kB, notes\.echo .*, notes\.file .*, notes\.picture /,
-    );
-    expect(structuredContent.calls.map(({ tool }) => tool)).toEqual([
-      "notes.add",
-      "notes.echo",
-      "notes.file",
-      "notes.picture",
-    ]);
-  });
-
-  it("shows an image that is returned or printed, and not its base64", async () => {
-    const { run } = await start(
-      createServer({ name: "notes", version: "1.0.0" }).tool("picture", { inputSchema: { type: "object" } }, () => ({
-        content: [{ type: "image", data: PNG, mimeType: "image/png" }],
-      })),
-    );
-    const shown = { type: "image", data: PNG, mimeType: "image/png" };
-    const { content } = await run("const picture = await tools.notes.picture(); picture");
-    expect(content[0]?.text).toContain("data: '[image/png, 0.1 kB; shown below]'");
-    expect(content[1]).toEqual(shown);
-    // In a later run too, and once if the code shows it itself.
-    const later = await run("console.log(picture.content[0].data); show(picture); 1");
-    expect(later.content).toEqual([{ type: "text", text: "[image/png, 0.1 kB; shown below]\n=> 1" }, shown]);
-    const cut = await run("picture.content[0].data.slice(0, 90)");
-    expect(cut.content).toEqual([{ type: "text", text: "=> '[image/png, 0.1 kB; not whole, so not shown]'" }]);
-  });
-
-  it.each([
-    // What is kept of the output, and of a value, has 1,000,000 characters.
-    ["process.stdout.write(png(999_996)); 1", "[image/png, 750.0 kB; shown below]\n=> 1"],
-    ["process.stdout.write(png(1_000_000)); 1", "[image/png, 750.0 kB; shown below]\n=> 1"],
-    [
-      "process.stdout.write(png(1_000_004)); 1",
-      "[image/png, 750.0 kB; not whole, so not shown]\n[4 of 50 characters left out here; the first 46 are",
-    ],
-    ["png(999_996)", "=> '[image/png, 750.0 kB; shown below]'"],
-    ["png(1_000_000)", "=> '[image/png, 750.0 kB; shown below]'"],
-    ["png(1_000_004)", "=> '[image/png, 750.0 kB; not whole, so not shown]'... 4 more characters"],
-    ["({ data: png(1_000_000) })", "=> {\n  data: '[image/png, 750.0 kB; not whole, so not shown]... [cut at"],
-    // Node cuts strings in what console.log prints at 10,000 characters.
-    ["console.log([png(10_000)]); 1", "[\n  '[image/png, 7.5 kB; shown below]'\n]\n=> 1"],
-    ["console.log([png(10_004)]); 1", "[\n  '[image/png, 7.5 kB; not whole, so not shown]'... 4 more characters\n]"],
-  ])("shows %s only if it is whole", async (code, text) => {
-    const { run } = await start(notes());
-    await run("globalThis.png = (length) => 'iVBORw0KGgo'.padEnd(length, 'A'); 1");
-    const { content } = await run(code);
-    expect(content[0]?.text?.slice(0, text.length)).toBe(text);
-    expect(content.length).toBe(text.includes("shown below") ? 2 : 1);
-  });
-
-  it("returns a text that was too long for the result, by its number", async () => {
-    const { run } = await start(notes(), { limits: { valueChars: 1_000 } });
-    const { content } = await run("'x'.repeat(3_000) + 'needle' + 'y'.repeat(3_000)");
-    const [, call = ""] =
-      /left out here; all are the string that (.*) returns in code\]/.exec(content[0]?.text ?? "") ?? [];
-    expect(call).toMatch(/^await tools\.output\(\{ number: \d+ \}\)$/);
-    expect((await run(`(${call}).indexOf("needle")`)).content[0]?.text).toBe("=> 3001");
-    expect((await run("await tools.output({ number: 0 })")).content[0]?.text).toContain("There is no output 0 in this");
-  });
-
-  it("adds up the calls of each tool", async () => {
-    const { run } = await start(notes());
-    const { content, structuredContent } = await run(
-      "for (let i = 0; i < 20; i += 1) await tools.notes.add({ a: i, b: 1 }); await tools.notes.fail().catch(() => 0)",
-    );
-    expect(content[1]?.text).toMatch(
-      /^calls: notes\.add 20 times \d+ ms 1\.\d kB, notes\.fail \d+ ms 0\.\d kB failed$/,
-    );
-    expect(structuredContent.calls.length).toBe(21);
-  });
-
-  it.each([
-    [
-      "tools.notes.ecoh({})",
-      "There is no tool notes.ecoh; did you mean tools.notes.echo? If not, find it with tools.search",
-    ],
-    ["tools.note.echo({})", "There is no tool note.echo; did you mean tools.notes.echo?"],
-    ["tools.ecoh()", "There is no tool ecoh; did you mean tools.notes.echo?"],
-    ["tools.mail.echo()", "There is no tool mail.echo; did you mean tools.notes.echo?"],
-    ["tools.nots()", "There is no tool nots; did you mean tools.notes?"],
-    ["tools.call('notes.pictur')", "There is no tool notes.pictur; did you mean tools.notes.picture?"],
-    ["tools.notes.frobnicate()", 'There is no tool notes.frobnicate; find it with tools.search("words")'],
-    ["tools.notes.__proto__.echo()", "is not a function"],
-  ])("says for %s what may be meant", async (code, message) => {
-    const { run } = await start(notes());
-    const { content, structuredContent } = await run(`await ${code}`);
-    expect(content[0]?.text).toContain(message);
-    expect(structuredContent.calls).toEqual([]);
-  });
-
-  it.each(["3", "null", "[1]", "() => 1", "{ toJSON() {} }", "{ toJSON: () => [1] }"])(
-    "refuses the arguments %s",
-    async (args) => {
-      const { run } = await start(notes());
-      const { content, structuredContent } = await run(`await tools.notes.echo(${args})`);
-      expect(content[0]?.text).toContain("The arguments of notes.echo must be an object");
-      expect(structuredContent.calls).toEqual([]);
-    },
+  expect(content[0]?.text).toBe(
+    "3 text [ 'sum' ]\nhi { content: 'own', text: 'x' }\n=> [ 'A dot', 2, 'notes.echo', 5 ]",
   );
+  expect(content[1]).toEqual({ type: "image", data: "AAAA", mimeType: "image/png" });
+  expect(content[2]?.text).toMatch(
+    /^calls: notes\.add \d+ ms 0\.\d kB, notes\.echo .*, notes\.file .*, notes\.picture /,
+  );
+  expect(structuredContent.calls.map(({ tool }) => tool)).toEqual([
+    "notes.add",
+    "notes.echo",
+    "notes.file",
+    "notes.picture",
+  ]);
+});
 
-  it.runIf(IS_LONG)("shows as many blocks and bytes as a run may have, and says what is left out", async () => {
+it("a call from code shows an image that is returned or printed, and not its base64", async () => {
+  const { run } = await start(
+    createServer({ name: "notes", version: "1.0.0" }).tool("picture", { inputSchema: { type: "object" } }, () => ({
+      content: [{ type: "image", data: PNG, mimeType: "image/png" }],
+    })),
+  );
+  const shown = { type: "image", data: PNG, mimeType: "image/png" };
+  const { content } = await run("const picture = await tools.notes.picture(); picture");
+  expect(content[0]?.text).toContain("data: '[image/png, 0.1 kB; shown below]'");
+  expect(content[1]).toEqual(shown);
+  // In a later run too, and once if the code shows it itself.
+  const later = await run("console.log(picture.content[0].data); show(picture); 1");
+  expect(later.content).toEqual([{ type: "text", text: "[image/png, 0.1 kB; shown below]\n=> 1" }, shown]);
+  const cut = await run("picture.content[0].data.slice(0, 90)");
+  expect(cut.content).toEqual([{ type: "text", text: "=> '[image/png, 0.1 kB; not whole, so not shown]'" }]);
+});
+
+it.each([
+  // What is kept of the output, and of a value, has 1,000,000 characters.
+  ["process.stdout.write(png(999_996)); 1", "[image/png, 750.0 kB; shown below]\n=> 1"],
+  ["process.stdout.write(png(1_000_000)); 1", "[image/png, 750.0 kB; shown below]\n=> 1"],
+  [
+    "process.stdout.write(png(1_000_004)); 1",
+    "[image/png, 750.0 kB; not whole, so not shown]\n[4 of 50 characters left out here; the first 46 are",
+  ],
+  ["png(999_996)", "=> '[image/png, 750.0 kB; shown below]'"],
+  ["png(1_000_000)", "=> '[image/png, 750.0 kB; shown below]'"],
+  ["png(1_000_004)", "=> '[image/png, 750.0 kB; not whole, so not shown]'... 4 more characters"],
+  ["({ data: png(1_000_000) })", "=> {\n  data: '[image/png, 750.0 kB; not whole, so not shown]... [cut at"],
+  // Node cuts strings in what console.log prints at 10,000 characters.
+  ["console.log([png(10_000)]); 1", "[\n  '[image/png, 7.5 kB; shown below]'\n]\n=> 1"],
+  ["console.log([png(10_004)]); 1", "[\n  '[image/png, 7.5 kB; not whole, so not shown]'... 4 more characters\n]"],
+])("a call from code shows %s only if it is whole", async (code, text) => {
+  const { run } = await start(notes());
+  await run("globalThis.png = (length) => 'iVBORw0KGgo'.padEnd(length, 'A'); 1");
+  const { content } = await run(code);
+  expect(content[0]?.text?.slice(0, text.length)).toBe(text);
+  expect(content.length).toBe(text.includes("shown below") ? 2 : 1);
+});
+
+it("a call from code returns a text that was too long for the result, by its number", async () => {
+  const { run } = await start(notes(), { limits: { valueChars: 1_000 } });
+  const { content } = await run("'x'.repeat(3_000) + 'needle' + 'y'.repeat(3_000)");
+  const [, call = ""] =
+    /left out here; all are the string that (.*) returns in code\]/.exec(content[0]?.text ?? "") ?? [];
+  expect(call).toMatch(/^await tools\.output\(\{ number: \d+ \}\)$/);
+  expect((await run(`(${call}).indexOf("needle")`)).content[0]?.text).toBe("=> 3001");
+  expect((await run("await tools.output({ number: 0 })")).content[0]?.text).toContain("There is no output 0 in this");
+});
+
+it("a call from code adds up the calls of each tool", async () => {
+  const { run } = await start(notes());
+  const { content, structuredContent } = await run(
+    "for (let i = 0; i < 20; i += 1) await tools.notes.add({ a: i, b: 1 }); await tools.notes.fail().catch(() => 0)",
+  );
+  expect(content[1]?.text).toMatch(/^calls: notes\.add 20 times \d+ ms 1\.\d kB, notes\.fail \d+ ms 0\.\d kB failed$/);
+  expect(structuredContent.calls.length).toBe(21);
+});
+
+it.each([
+  [
+    "tools.notes.ecoh({})",
+    "There is no tool notes.ecoh; did you mean tools.notes.echo? If not, find it with tools.search",
+  ],
+  ["tools.note.echo({})", "There is no tool note.echo; did you mean tools.notes.echo?"],
+  ["tools.ecoh()", "There is no tool ecoh; did you mean tools.notes.echo?"],
+  ["tools.mail.echo()", "There is no tool mail.echo; did you mean tools.notes.echo?"],
+  ["tools.nots()", "There is no tool nots; did you mean tools.notes?"],
+  ["tools.call('notes.pictur')", "There is no tool notes.pictur; did you mean tools.notes.picture?"],
+  ["tools.notes.frobnicate()", 'There is no tool notes.frobnicate; find it with tools.search("words")'],
+  ["tools.notes.__proto__.echo()", "is not a function"],
+])("a call from code says for %s what may be meant", async (code, message) => {
+  const { run } = await start(notes());
+  const { content, structuredContent } = await run(`await ${code}`);
+  expect(content[0]?.text).toContain(message);
+  expect(structuredContent.calls).toEqual([]);
+});
+
+it.each(["3", "null", "[1]", "() => 1", "{ toJSON() {} }", "{ toJSON: () => [1] }"])(
+  "a call from code refuses the arguments %s",
+  async (args) => {
+    const { run } = await start(notes());
+    const { content, structuredContent } = await run(`await tools.notes.echo(${args})`);
+    expect(content[0]?.text).toContain("The arguments of notes.echo must be an object");
+    expect(structuredContent.calls).toEqual([]);
+  },
+);
+
+it.runIf(IS_LONG)(
+  "a call from code shows as many blocks and bytes as a run may have, and says what is left out",
+  async () => {
     const { run } = await start(notes(), { maxResultBytes: 10_000 });
     const block = (length: number): string => `{ type: "text", text: "x".repeat(${length}) }`;
     const large = await run(`show(${block(9_000)}); show([${block(2_000)}, ${block(3_000)}, ${block(1)}])`);
@@ -217,29 +216,29 @@ describe("a call from code", () => {
     const many = await run(`show(Array.from({ length: 60 }, () => (${block(1)})))`);
     expect(many.content).toHaveLength(52);
     expect(many.content.at(-1)?.text).toContain("Blocks that are not shown: 10;");
-  });
+  },
+);
 
-  it("can await, print and compare the tools, and sees those that do not exist as functions", async () => {
-    const { run } = await start(notes());
-    const { content } = await run(`
+it("a call from code can await, print and compare the tools, and sees those that do not exist as functions", async () => {
+  const { run } = await start(notes());
+  const { content } = await run(`
       [(await tools) === tools, (await tools.notes) === tools.notes, "ecoh" in tools.notes, Object.keys(tools.notes).length,
         JSON.stringify(tools), typeof tools.notes.ecoh, typeof tools.notes.constructor, tools.notes[Symbol.iterator],
         (await tools.search("ech")).map(Object.keys).join()]`);
-    expect(content[0]?.text.replaceAll(/\s+/g, " ")).toBe(
-      `=> [ true, true, false, 5, '{"notes":{}}', 'function', 'function', undefined, 'path,signature,summary' ]`,
-    );
-  });
+  expect(content[0]?.text.replaceAll(/\s+/g, " ")).toBe(
+    `=> [ true, true, false, 5, '{"notes":{}}', 'function', 'function', undefined, 'path,signature,summary' ]`,
+  );
+});
 
-  it("throws a ToolError with the text of the tool, whose stack shows the code", async () => {
-    const { run } = await start(notes());
-    const caught = await run(`
+it("a call from code throws a ToolError with the text of the tool, whose stack shows the code", async () => {
+  const { run } = await start(notes());
+  const caught = await run(`
       try { await tools.notes.fail({}) } catch (error) { [error instanceof ToolError, error.name, error.message, error.tool] }`);
-    expect(caught.content[0]?.text).toContain("[ true, 'ToolError', 'It is locked', 'notes.fail' ]");
-    expect(caught.structuredContent.calls).toMatchObject([{ tool: "notes.fail", isError: true }]);
-    const thrown = await run("const work = async () => { await tools.notes.fail() };\nawait work()");
-    expect(thrown.isError).toBe(true);
-    expect(thrown.content[0]?.text).toMatch(/\[ERROR\] ToolError\nIt is locked[^]*work.*<eval \d+>:1/);
-  });
+  expect(caught.content[0]?.text).toContain("[ true, 'ToolError', 'It is locked', 'notes.fail' ]");
+  expect(caught.structuredContent.calls).toMatchObject([{ tool: "notes.fail", isError: true }]);
+  const thrown = await run("const work = async () => { await tools.notes.fail() };\nawait work()");
+  expect(thrown.isError).toBe(true);
+  expect(thrown.content[0]?.text).toMatch(/\[ERROR\] ToolError\nIt is locked[^]*work.*<eval \d+>:1/);
 });
 
 /** A tool that ends when `release` is called, or when its call is cancelled. */
@@ -271,51 +270,50 @@ function slowNotes() {
   return { gateway, state, release };
 }
 
-describe("the budget", () => {
-  it("of calls refuses further ones, and the session keeps its state", async () => {
-    const { run } = await start(notes(), { maxCalls: 3 });
-    const over = await run(`
+it("the budget of calls refuses further ones, and the session keeps its state", async () => {
+  const { run } = await start(notes(), { maxCalls: 3 });
+  const over = await run(`
       const got = [];
       for (let i = 0; i < 5; i += 1) got.push(await tools.notes.echo({ text: String(i) }));`);
-    expect(over.isError).toBe(true);
-    expect(over.content[0]?.text).toContain("The run has made 3 calls, and the setting maxCalls allows no more");
-    expect(over.structuredContent).toMatchObject({ status: "error", state: "kept" });
-    expect(over.structuredContent.calls).toHaveLength(3);
-    const next = await run("got.push(await tools.notes.echo({ text: 'next' })); got.join()");
-    expect(next.content[0]?.text).toBe("=> '0,1,2,next'");
-  });
+  expect(over.isError).toBe(true);
+  expect(over.content[0]?.text).toContain("The run has made 3 calls, and the setting maxCalls allows no more");
+  expect(over.structuredContent).toMatchObject({ status: "error", state: "kept" });
+  expect(over.structuredContent.calls).toHaveLength(3);
+  const next = await run("got.push(await tools.notes.echo({ text: 'next' })); got.join()");
+  expect(next.content[0]?.text).toBe("=> '0,1,2,next'");
+});
 
-  it.runIf(IS_LONG)("of bytes refuses a result that is too long, but not a shorter one", async () => {
-    const { run } = await start(notes(), { maxResultBytes: 5000 });
-    const over = await run(`
+it.runIf(IS_LONG)("the budget of bytes refuses a result that is too long, but not a shorter one", async () => {
+  const { run } = await start(notes(), { maxResultBytes: 5000 });
+  const over = await run(`
       const caught = [];
       for (const length of [2000, 4000, 1000]) {
         try { caught.push((await tools.notes.echo({ text: "x".repeat(length) })).length) }
         catch (error) { caught.push(error.message) }
       }
       caught`);
-    const text = over.content[0]?.text ?? "";
-    expect(text).toContain("2000,");
-    expect(text).toContain("have more than 5000 bytes, and the setting maxResultBytes allows no more");
-    expect(text).toContain("  1000\n]");
-    expect(over.structuredContent.calls.map(({ bytes }) => Math.round(bytes / 1000))).toEqual([2, 4, 1]);
-  });
-
-  it("of parallel calls lets others wait", async () => {
-    const { gateway, state, release } = slowNotes();
-    const { run } = await start(gateway);
-    const running = run("(await Promise.all(Array.from({ length: 20 }, () => tools.notes.slow()))).length");
-    for (const started of [8, 16, 20]) {
-      await eventually(() => expect(state.started).toBe(started));
-      release();
-    }
-    expect((await running).content[0]?.text).toBe("=> 20");
-    expect(state.most).toBe(8);
-  });
+  const text = over.content[0]?.text ?? "";
+  expect(text).toContain("2000,");
+  expect(text).toContain("have more than 5000 bytes, and the setting maxResultBytes allows no more");
+  expect(text).toContain("  1000\n]");
+  expect(over.structuredContent.calls.map(({ bytes }) => Math.round(bytes / 1000))).toEqual([2, 4, 1]);
 });
 
-describe("a run that is stopped", () => {
-  it.each(["by its timeout", "by its caller", "by its own end", "by a reset"])("%s cancels its calls", async (how) => {
+it("the budget of parallel calls lets others wait", async () => {
+  const { gateway, state, release } = slowNotes();
+  const { run } = await start(gateway);
+  const running = run("(await Promise.all(Array.from({ length: 20 }, () => tools.notes.slow()))).length");
+  for (const started of [8, 16, 20]) {
+    await eventually(() => expect(state.started).toBe(started));
+    release();
+  }
+  expect((await running).content[0]?.text).toBe("=> 20");
+  expect(state.most).toBe(8);
+});
+
+it.each(["by its timeout", "by its caller", "by its own end", "by a reset"])(
+  "a run that is stopped: %s cancels its calls",
+  async (how) => {
     const { gateway, state, release } = slowNotes();
     const { client, run } = await start(gateway);
     const controller = new AbortController();
@@ -348,8 +346,8 @@ describe("a run that is stopped", () => {
     release();
     const kept = how === "by a reset" ? "undefined" : "number";
     expect((await next).content[0]?.text).toContain(`=> [ '${kept}', 'done' ]`);
-  });
-});
+  },
+);
 
 it("names the calls that the code did not await", async () => {
   const { run } = await start(slowNotes().gateway);
@@ -365,187 +363,181 @@ it("names the calls that the code did not await", async () => {
   expect((await run("1")).content).toEqual([{ type: "text", text: "=> 1" }]);
 });
 
-describe("an inner call", () => {
-  it("has the caller of the run, its revision, and the id of the run, and is never a task", async () => {
-    const { gateway, state, release } = slowNotes();
-    const { client, run } = await start(gateway, undefined, { info: { name: "tester", version: "1" } });
-    const running = run("await Promise.all([tools.notes.slow(), tools.notes.slow()])");
-    await eventually(() => expect(state.started).toBe(2));
-    release();
-    await running;
-    const [first, second] = state.contexts;
-    expect(first).toMatchObject({
-      revision: client.revision,
-      headersChecked: true,
-      caller: { info: { name: "tester" } },
-    });
-    expect(first?.run).toMatch(/^[0-9a-f]{8}$/);
-    expect(second?.run).toBe(first?.run);
-    expect(hasTasks(first?.caller.capabilities)).toBe(false);
-    const next = run("await tools.notes.slow()");
-    await eventually(() => expect(state.started).toBe(3));
-    release();
-    await next;
-    expect(state.contexts[2]?.run).not.toBe(first?.run);
+it("an inner call has the caller of the run, its revision, and the id of the run, and is never a task", async () => {
+  const { gateway, state, release } = slowNotes();
+  const { client, run } = await start(gateway, undefined, { info: { name: "tester", version: "1" } });
+  const running = run("await Promise.all([tools.notes.slow(), tools.notes.slow()])");
+  await eventually(() => expect(state.started).toBe(2));
+  release();
+  await running;
+  const [first, second] = state.contexts;
+  expect(first).toMatchObject({
+    revision: client.revision,
+    headersChecked: true,
+    caller: { info: { name: "tester" } },
   });
-
-  it("passes progress and logs on to the caller of the run", async () => {
-    const chatty = createServer({ name: "notes", version: "1.0.0", logging: true }).tool(
-      "steps",
-      {},
-      (_args, context) => {
-        context.progress(1, 2, "half");
-        context.log("info", "a line");
-        context.progress(2, 2);
-        return "done";
-      },
-    );
-    const logs: unknown[] = [];
-    const progress: { progress: number; message?: string | undefined }[] = [];
-    const { client } = await start(chatty, undefined, { logLevel: "info", onLog: ({ data }) => logs.push(data) });
-    const code = "console.log('printed'); await Promise.all([tools.notes.steps(), tools.notes.steps()])";
-    await client.callTool("run-code", { code }, { onProgress: (one) => progress.push(one) });
-    expect(logs).toEqual(["a line", "a line"]);
-    const messages = progress.map(({ message }) => message);
-    expect(messages.filter((one) => one === "notes.steps: half")).toHaveLength(2);
-    expect(messages.filter((one) => one === "notes.steps: 2/2")).toHaveLength(2);
-    const numbers = progress.map((one) => one.progress);
-    expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
-  });
+  expect(first?.run).toMatch(/^[0-9a-f]{8}$/);
+  expect(second?.run).toBe(first?.run);
+  expect(hasTasks(first?.caller.capabilities)).toBe(false);
+  const next = run("await tools.notes.slow()");
+  await eventually(() => expect(state.started).toBe(3));
+  release();
+  await next;
+  expect(state.contexts[2]?.run).not.toBe(first?.run);
 });
 
-describe("consent", () => {
-  const destroying = (done: string[]) =>
-    createServer({ name: "notes", version: "1.0.0" }).tool(
-      "delete",
-      { annotations: { destructiveHint: true } },
-      (args) => void done.push(String(args["id"])),
-    );
-
-  it("is one question for calls of the same moment, without secrets", async () => {
-    const done: string[] = [];
-    const asked: string[] = [];
-    const { run } = await start(
-      destroying(done),
-      { confirm: "destructive" },
-      {
-        elicit: ({ message }) => {
-          asked.push(message);
-          return { action: "accept", content: { allow: !message.includes("keep") } };
-        },
-      },
-    );
-    await run("await Promise.all([1, 2].map((id) => tools.notes.delete({ id, apiKey: 'hush' })))");
-    expect(asked).toEqual([
-      'The code wants to call tools that may destroy something:\n- notes.delete {"id":1,"apiKey":"[redacted]"}\n' +
-        '- notes.delete {"id":2,"apiKey":"[redacted]"}',
-    ]);
-    expect(done).toEqual(["1", "2"]);
-    const refused = await run("await tools.notes.delete({ id: 'keep' })");
-    expect(refused.content[0]?.text).toContain("notes.delete did not run: the user did not agree");
-    expect(done).toEqual(["1", "2"]);
-  });
-
-  // Without /proc, only all questions together are limited.
-  it.runIf(process.platform === "linux")(
-    "holds the deadline of a run, unless its code computes meanwhile",
-    async () => {
-      let isAsked = false;
-      const { run } = await start(
-        destroying([]),
-        { confirm: "destructive" },
-        {
-          elicit: async () => {
-            isAsked = true;
-            return new Promise(() => undefined);
-          },
-        },
-      );
-      const { content } = await run(
-        "void tools.notes.delete({ id: 1 }); await new Promise((go) => setTimeout(go, 50)); for (;;);",
-        {
-          timeout: 1,
-        },
-      );
-      expect(content[0]?.text).toContain("[TIMEOUT]");
-      expect(isAsked).toBe(true);
+it("an inner call passes progress and logs on to the caller of the run", async () => {
+  const chatty = createServer({ name: "notes", version: "1.0.0", logging: true }).tool(
+    "steps",
+    {},
+    (_args, context) => {
+      context.progress(1, 2, "half");
+      context.log("info", "a line");
+      context.progress(2, 2);
+      return "done";
     },
   );
-
-  it.runIf(IS_LONG)("is a refusal if the caller cannot be asked", async () => {
-    const done: string[] = [];
-    const { run } = await start(destroying(done), { confirm: "destructive" });
-    const refused = await run("await tools.notes.delete({ id: 1 })");
-    expect(refused.content[0]?.text).toContain("the client cannot ask (it has not declared elicitation)");
-    expect(done).toEqual([]);
-  });
+  const logs: unknown[] = [];
+  const progress: { progress: number; message?: string | undefined }[] = [];
+  const { client } = await start(chatty, undefined, { logLevel: "info", onLog: ({ data }) => logs.push(data) });
+  const code = "console.log('printed'); await Promise.all([tools.notes.steps(), tools.notes.steps()])";
+  await client.callTool("run-code", { code }, { onProgress: (one) => progress.push(one) });
+  expect(logs).toEqual(["a line", "a line"]);
+  const messages = progress.map(({ message }) => message);
+  expect(messages.filter((one) => one === "notes.steps: half")).toHaveLength(2);
+  expect(messages.filter((one) => one === "notes.steps: 2/2")).toHaveLength(2);
+  const numbers = progress.map((one) => one.progress);
+  expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
 });
 
-describe("messages that code forges", () => {
-  // The id of the evaluation is in the frames between the threads only, so all that it can be are tried.
-  const forge = (...messages: string[]): string => `
+const destroying = (done: string[]) =>
+  createServer({ name: "notes", version: "1.0.0" }).tool(
+    "delete",
+    { annotations: { destructiveHint: true } },
+    (args) => void done.push(String(args["id"])),
+  );
+
+it("consent is one question for calls of the same moment, without secrets", async () => {
+  const done: string[] = [];
+  const asked: string[] = [];
+  const { run } = await start(
+    destroying(done),
+    { confirm: "destructive" },
+    {
+      elicit: ({ message }) => {
+        asked.push(message);
+        return { action: "accept", content: { allow: !message.includes("keep") } };
+      },
+    },
+  );
+  await run("await Promise.all([1, 2].map((id) => tools.notes.delete({ id, apiKey: 'hush' })))");
+  expect(asked).toEqual([
+    'The code wants to call tools that may destroy something:\n- notes.delete {"id":1,"apiKey":"[redacted]"}\n' +
+      '- notes.delete {"id":2,"apiKey":"[redacted]"}',
+  ]);
+  expect(done).toEqual(["1", "2"]);
+  const refused = await run("await tools.notes.delete({ id: 'keep' })");
+  expect(refused.content[0]?.text).toContain("notes.delete did not run: the user did not agree");
+  expect(done).toEqual(["1", "2"]);
+});
+
+// Without /proc, only all questions together are limited.
+it.runIf(process.platform === "linux")(
+  "consent holds the deadline of a run, unless its code computes meanwhile",
+  async () => {
+    let isAsked = false;
+    const { run } = await start(
+      destroying([]),
+      { confirm: "destructive" },
+      {
+        elicit: async () => {
+          isAsked = true;
+          return new Promise(() => undefined);
+        },
+      },
+    );
+    const { content } = await run(
+      "void tools.notes.delete({ id: 1 }); await new Promise((go) => setTimeout(go, 50)); for (;;);",
+      {
+        timeout: 1,
+      },
+    );
+    expect(content[0]?.text).toContain("[TIMEOUT]");
+    expect(isAsked).toBe(true);
+  },
+);
+
+it.runIf(IS_LONG)("consent is a refusal if the caller cannot be asked", async () => {
+  const done: string[] = [];
+  const { run } = await start(destroying(done), { confirm: "destructive" });
+  const refused = await run("await tools.notes.delete({ id: 1 })");
+  expect(refused.content[0]?.text).toContain("the client cannot ask (it has not declared elicitation)");
+  expect(done).toEqual([]);
+});
+
+// The id of the evaluation is in the frames between the threads only, so all that it can be are tried.
+const forge = (...messages: string[]): string => `
     const send = (text) => fs.writeSync(3, Buffer.byteLength(text) + "\\n" + text);
     for (let target = 1; target < 10; target += 1) for (const text of [${messages.join(", ")}]) send(text);
     await tools.notes.echo({ text: "still here" })`;
 
-  it("reach no other tool, and do no harm", async () => {
-    const { gateway, called } = recording();
-    const { run } = await start(gateway, {});
-    await run("1");
-    const answer = await run(
-      forge(
-        '`{"call":900,"target":${target},"tool":"hidden","arguments":{}}`',
-        '`{"call":901,"target":99999,"tool":"echo","arguments":{}}`',
-        '`{"call":903,"target":${target},"tool":["echo"],"arguments":{}}`',
-        '`{"call":904,"target":${target},"tool":"echo","arguments":[1]}`',
-        '`{"call":"905","target":${target},"tool":"echo","arguments":{}}`',
-        '`{"call":906,"target":${target},"search":7}`',
-        '`{"show":{"type":"evil"},"target":${target}}`',
-        '`{"show":[7,null,{"type":"image"}],"target":${target}}`',
-        '`{"target":null}`',
-      ),
-    );
-    expect(answer.content[0]?.text).toBe("=> 'still here'");
-    expect(answer.content.map(({ type }) => type)).toEqual(["text", "text"]);
-    expect(called).toEqual(["still here"]);
-  });
+it("messages that code forges reach no other tool, and do no harm", async () => {
+  const { gateway, called } = recording();
+  const { run } = await start(gateway, {});
+  await run("1");
+  const answer = await run(
+    forge(
+      '`{"call":900,"target":${target},"tool":"hidden","arguments":{}}`',
+      '`{"call":901,"target":99999,"tool":"echo","arguments":{}}`',
+      '`{"call":903,"target":${target},"tool":["echo"],"arguments":{}}`',
+      '`{"call":904,"target":${target},"tool":"echo","arguments":[1]}`',
+      '`{"call":"905","target":${target},"tool":"echo","arguments":{}}`',
+      '`{"call":906,"target":${target},"search":7}`',
+      '`{"show":{"type":"evil"},"target":${target}}`',
+      '`{"show":[7,null,{"type":"image"}],"target":${target}}`',
+      '`{"target":null}`',
+    ),
+  );
+  expect(answer.content[0]?.text).toBe("=> 'still here'");
+  expect(answer.content.map(({ type }) => type)).toEqual(["text", "text"]);
+  expect(called).toEqual(["still here"]);
+});
 
-  it.runIf(IS_LONG)("with arguments of any size end at most the session", async () => {
-    const { gateway, called } = recording();
-    const { run } = await start(gateway);
-    const big = await run("await tools.notes.echo({ text: 'x'.repeat(9e6) })");
-    expect(big.content[0]?.text).toContain("The arguments of notes.echo have more than 5000000 characters");
-    const forged = await run("fs.writeSync(3, '20000000\\n{\"call\":1,'); await new Promise(() => undefined)");
-    expect(forged.structuredContent.status).toBe("lost");
-    expect((await run("await tools.notes.echo({ text: 'next' })")).content[0]?.text).toContain("'next'");
-    expect(called).toEqual(["next"]);
-  });
+it.runIf(IS_LONG)("messages that code forges with arguments of any size end at most the session", async () => {
+  const { gateway, called } = recording();
+  const { run } = await start(gateway);
+  const big = await run("await tools.notes.echo({ text: 'x'.repeat(9e6) })");
+  expect(big.content[0]?.text).toContain("The arguments of notes.echo have more than 5000000 characters");
+  const forged = await run("fs.writeSync(3, '20000000\\n{\"call\":1,'); await new Promise(() => undefined)");
+  expect(forged.structuredContent.status).toBe("lost");
+  expect((await run("await tools.notes.echo({ text: 'next' })")).content[0]?.text).toContain("'next'");
+  expect(called).toEqual(["next"]);
+});
 
-  it("work again in the next run after code has given the name `tools` another value", async () => {
-    const { gateway, called } = recording();
-    const { run } = await start(gateway);
-    for (const code of ["tools = 3", "const tools = 4", "function tools() {}", "delete globalThis.tools"]) {
-      await run(code);
-      expect((await run("await tools.notes.echo({ text: 'next' })")).content[0]?.text).toBe("=> 'next'");
-    }
-    expect(called).toEqual(["next", "next", "next", "next"]);
-  });
+it("messages that code forges work again in the next run after code has given the name `tools` another value", async () => {
+  const { gateway, called } = recording();
+  const { run } = await start(gateway);
+  for (const code of ["tools = 3", "const tools = 4", "function tools() {}", "delete globalThis.tools"]) {
+    await run(code);
+    expect((await run("await tools.notes.echo({ text: 'next' })")).content[0]?.text).toBe("=> 'next'");
+  }
+  expect(called).toEqual(["next", "next", "next", "next"]);
+});
 
-  it("after the end of a run are answered with an error", async () => {
-    const { gateway, called } = recording();
-    const { run } = await start(gateway);
-    const folder = mkdtempSync(join(tmpdir(), "catenary-late-"));
-    open.push({ close: () => rmSync(folder, { recursive: true }) });
-    const call = "late = tools.notes.echo({ text: 'late' }).catch((error) => error.message)";
-    const file = join(folder, "called");
-    // The code itself is over when this file appears, which another run could not find out.
-    await run(`let late; setTimeout(() => { ${call}; fs.writeFileSync(${JSON.stringify(file)}, "") }, 20); 1`);
-    await eventually(() => expect(existsSync(file)).toBe(true));
-    expect((await run("await late")).content[0]?.text).toContain(
-      "Tools can be called only while the code of a run is running",
-    );
-    expect(called).toEqual([]);
-  });
+it("messages that code forges after the end of a run are answered with an error", async () => {
+  const { gateway, called } = recording();
+  const { run } = await start(gateway);
+  const folder = mkdtempSync(join(tmpdir(), "catenary-late-"));
+  open.push({ close: () => rmSync(folder, { recursive: true }) });
+  const call = "late = tools.notes.echo({ text: 'late' }).catch((error) => error.message)";
+  const file = join(folder, "called");
+  // The code itself is over when this file appears, which another run could not find out.
+  await run(`let late; setTimeout(() => { ${call}; fs.writeFileSync(${JSON.stringify(file)}, "") }, 20); 1`);
+  await eventually(() => expect(existsSync(file)).toBe(true));
+  expect((await run("await late")).content[0]?.text).toContain(
+    "Tools can be called only while the code of a run is running",
+  );
+  expect(called).toEqual([]);
 });
 
 it("names no tools that a caller of code mode does not have", async () => {

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { stateDirectory } from "../core/private-files.ts";
 import { checkConfig } from "../config/load.ts";
 import { cacheFolder, packageFile } from "../core/files.ts";
@@ -32,15 +32,16 @@ async function mounted(
 
 const onLinux = process.platform === "linux";
 
-describe.runIf(onLinux)("the grants of a sandbox", () => {
-  it("are refused in a folder that may be changed", async () => {
-    const message = `lies in ${at("w")}, a folder of "sandbox.write", where code can replace it by a link`;
-    await expect(mounted({ write: [at("w")], read: [at("w/sub/out")] })).rejects.toThrow(message);
-    await expect(mounted({ write: [at("w"), at("w/sub/out")] })).rejects.toThrow(message);
-    await expect(mounted({ write: [at("w")], read: [at("w/not-yet")] })).rejects.toThrow(message);
-  });
+it.runIf(onLinux)("the grants of a sandbox are refused in a folder that may be changed", async () => {
+  const message = `lies in ${at("w")}, a folder of "sandbox.write", where code can replace it by a link`;
+  await expect(mounted({ write: [at("w")], read: [at("w/sub/out")] })).rejects.toThrow(message);
+  await expect(mounted({ write: [at("w"), at("w/sub/out")] })).rejects.toThrow(message);
+  await expect(mounted({ write: [at("w")], read: [at("w/not-yet")] })).rejects.toThrow(message);
+});
 
-  it("are refused if they lead there by a link, or through a link there", async () => {
+it.runIf(onLinux)(
+  "the grants of a sandbox are refused if they lead there by a link, or through a link there",
+  async () => {
     symlinkSync(at("w/sub"), at("r/inward"));
     symlinkSync(at("private"), at("w/outward"));
     symlinkSync(at("w/outward"), at("r/through"));
@@ -50,9 +51,12 @@ describe.runIf(onLinux)("the grants of a sandbox", () => {
     // The folder itself is named by another name.
     symlinkSync(at("w"), at("r/same"));
     await expect(mounted({ write: [at("r/same")], read: [at("w/sub")] })).rejects.toThrow(`in ${at("w")}, a folder`);
-  });
+  },
+);
 
-  it("are refused if another sandbox may change the folder, whichever was created first", async () => {
+it.runIf(onLinux)(
+  "the grants of a sandbox are refused if another sandbox may change the folder, whichever was created first",
+  async () => {
     const reading = new Grants({ read: [at("w/sub/out")] });
     await expect(reading.mounts([])).resolves.toHaveLength(1);
     const missing = new Grants({ read: [at("w/later")] });
@@ -61,45 +65,48 @@ describe.runIf(onLinux)("the grants of a sandbox", () => {
     await expect(reading.mounts([])).rejects.toThrow(`lies in ${at("w")}, a folder of "sandbox.write"`);
     symlinkSync(at("private"), at("w/later"));
     await expect(missing.mounts([])).rejects.toThrow(`lies in ${at("w")}, a folder of "sandbox.write"`);
-  });
+  },
+);
 
-  it("may lie in a folder that may only be read, and may be shared", async () => {
-    expect(await mounted({ read: [at("r")], write: [at("r/sub")] })).toEqual(["read /r", "write /r/sub"]);
-    expect(await mounted({ read: [at("r/sub")] })).toEqual(["read /r/sub"]);
-    expect(await mounted({ read: [at("r/sub")], write: [at("r/sub")] })).toEqual(["write /r/sub"]);
-  });
+it.runIf(onLinux)("the grants of a sandbox may lie in a folder that may only be read, and may be shared", async () => {
+  expect(await mounted({ read: [at("r")], write: [at("r/sub")] })).toEqual(["read /r", "write /r/sub"]);
+  expect(await mounted({ read: [at("r/sub")] })).toEqual(["read /r/sub"]);
+  expect(await mounted({ read: [at("r/sub")], write: [at("r/sub")] })).toEqual(["write /r/sub"]);
+});
 
-  it("stay where they led when the server was created", async () => {
-    symlinkSync(at("r"), at("link"));
-    const grants = new Grants({ read: [at("link"), at("r/sub")] });
-    rmSync(at("link"));
-    symlinkSync(at("private"), at("link"));
-    expect(await grants.mounts([])).toMatchObject([
-      { real: at("r"), names: [at("link"), at("r")] },
-      { real: at("r/sub"), names: [at("r/sub")] },
-    ]);
-    // Another folder of that name is fine, a link is not: neither at its end nor within.
-    rmSync(at("r"), { recursive: true });
-    mkdirSync(at("r/sub"), { recursive: true });
-    await expect(grants.mounts([])).resolves.toHaveLength(2);
-    renameSync(at("r/sub"), at("moved"));
-    symlinkSync(at("private"), at("r/sub"));
-    await expect(grants.mounts([])).rejects.toThrow(`led to ${at("r/sub")} when the server was created`);
-    rmSync(at("r"), { recursive: true });
-    mkdirSync(at("private/sub"));
-    symlinkSync(at("private"), at("r"));
-    await expect(new Grants({ read: [at("r/sub")] }).mounts([])).resolves.toMatchObject([{ real: at("private/sub") }]);
-    await expect(grants.mounts([])).rejects.toThrow(/led to .* when the server was created, and there is a link now/);
-  });
+it.runIf(onLinux)("the grants of a sandbox stay where they led when the server was created", async () => {
+  symlinkSync(at("r"), at("link"));
+  const grants = new Grants({ read: [at("link"), at("r/sub")] });
+  rmSync(at("link"));
+  symlinkSync(at("private"), at("link"));
+  expect(await grants.mounts([])).toMatchObject([
+    { real: at("r"), names: [at("link"), at("r")] },
+    { real: at("r/sub"), names: [at("r/sub")] },
+  ]);
+  // Another folder of that name is fine, a link is not: neither at its end nor within.
+  rmSync(at("r"), { recursive: true });
+  mkdirSync(at("r/sub"), { recursive: true });
+  await expect(grants.mounts([])).resolves.toHaveLength(2);
+  renameSync(at("r/sub"), at("moved"));
+  symlinkSync(at("private"), at("r/sub"));
+  await expect(grants.mounts([])).rejects.toThrow(`led to ${at("r/sub")} when the server was created`);
+  rmSync(at("r"), { recursive: true });
+  mkdirSync(at("private/sub"));
+  symlinkSync(at("private"), at("r"));
+  await expect(new Grants({ read: [at("r/sub")] }).mounts([])).resolves.toMatchObject([{ real: at("private/sub") }]);
+  await expect(grants.mounts([])).rejects.toThrow(/led to .* when the server was created, and there is a link now/);
+});
 
-  it("are found when they have been created later", async () => {
-    const grants = new Grants({ read: [at("new")] });
-    await expect(grants.mounts([])).rejects.toThrow(`The path ${at("new")} in "sandbox.read" does not exist`);
-    mkdirSync(at("new"));
-    await expect(grants.mounts([])).resolves.toHaveLength(1);
-  });
+it.runIf(onLinux)("the grants of a sandbox are found when they have been created later", async () => {
+  const grants = new Grants({ read: [at("new")] });
+  await expect(grants.mounts([])).rejects.toThrow(`The path ${at("new")} in "sandbox.read" does not exist`);
+  mkdirSync(at("new"));
+  await expect(grants.mounts([])).resolves.toHaveLength(1);
+});
 
-  it("cannot be changed if the session's own program or image lies there", async () => {
+it.runIf(onLinux)(
+  "the grants of a sandbox cannot be changed if the session's own program or image lies there",
+  async () => {
     writeFileSync(at("w/sub/program"), "");
     symlinkSync(at("w/sub/program"), at("r/program"));
     for (const file of [at("w/sub/program"), at("r/program"), at("w/not-yet")])
@@ -107,9 +114,12 @@ describe.runIf(onLinux)("the grants of a sandbox", () => {
         `The session needs the file ${file}, which lies in ${at("w")}, a folder of "sandbox.write"`,
       );
     expect(await mounted({ write: [at("w")] }, [at("r/other")])).toEqual(["write /w"]);
-  });
+  },
+);
 
-  it("cannot be changed if Catenary or what it relies on lies there, at any depth", async () => {
+it.runIf(onLinux)(
+  "the grants of a sandbox cannot be changed if Catenary or what it relies on lies there, at any depth",
+  async () => {
     vi.stubEnv("npm_config_cache", at("w/sub/out/npm"));
     vi.stubEnv("XDG_STATE_HOME", at("r/sub/state"));
     const refused = [
@@ -127,19 +137,20 @@ describe.runIf(onLinux)("the grants of a sandbox", () => {
       );
     }
     expect(await mounted({ write: [at("private")] })).toEqual(["write /private"]);
-  });
-});
+  },
+);
 
-describe.runIf(onLinux)("a config", () => {
-  /** The errors of a config with these live servers, in a folder of its own. */
-  async function errorsOf(servers: object, rest: object = {}): Promise<string[]> {
-    const text = JSON.stringify({ mcpServers: servers, ...rest });
-    const problems = await checkConfig(text, at("r/catenary.json"));
-    return problems.filter(({ severity }) => severity === "error").map(({ message }) => message.replaceAll(folder, ""));
-  }
-  const live = (sandbox: object): object => ({ live: "js", sandbox });
+/** The errors of a config with these live servers, in a folder of its own. */
+async function errorsOf(servers: object, rest: object = {}): Promise<string[]> {
+  const text = JSON.stringify({ mcpServers: servers, ...rest });
+  const problems = await checkConfig(text, at("r/catenary.json"));
+  return problems.filter(({ severity }) => severity === "error").map(({ message }) => message.replaceAll(folder, ""));
+}
+const live = (sandbox: object): object => ({ live: "js", sandbox });
 
-  it("must not grant what lies in a folder that may be changed, in any of its sandboxes", async () => {
+it.runIf(onLinux)(
+  "a config must not grant what lies in a folder that may be changed, in any of its sandboxes",
+  async () => {
     const lies = (path: string): string => `lies in ${path}, a folder of "sandbox.write", where code can replace it`;
     expect(await errorsOf({ a: live({ write: ["../w"], read: ["../w/sub/out"] }) })).toEqual([
       expect.stringContaining(`mcpServers.a.sandbox: the path /w/sub/out in "sandbox.read" ${lies("/w")}`),
@@ -151,24 +162,24 @@ describe.runIf(onLinux)("a config", () => {
       expect.stringContaining(`code.sandbox: the path /w/sub in "sandbox.read" ${lies("/w")}`),
     ]);
     expect(await errorsOf({ a: live({ write: ["../w"] }), b: live({ read: ["../w", "../private"] }) })).toEqual([]);
-  });
+  },
+);
 
-  it("must not let code change the config, or what it runs", async () => {
-    for (const name of ["server.js", "program", "middleware.js", "module.js"])
-      writeFileSync(at("w/sub", name), "", { mode: 0o755 });
-    const granted = { a: live({ write: ["../w"] }) };
-    const has = (name: string, what = "which the gateway runs"): unknown =>
-      expect.stringContaining(`mcpServers.a.sandbox: the path /w in "sandbox.write" has /w/sub/${name} in it, ${what}`);
-    expect(await errorsOf({ a: live({ write: ["."] }) })).toEqual([
-      expect.stringContaining('the path /r in "sandbox.write" has /r/catenary.json in it, this config'),
-    ]);
-    expect(await errorsOf({ ...granted, b: { command: "node", args: ["../w/sub/server.js"] } })).toEqual([
-      has("server.js"),
-    ]);
-    expect(await errorsOf({ ...granted, b: { command: "../w/sub/program" } })).toEqual([has("program")]);
-    expect(await errorsOf({ ...granted, b: { programs: [at("w/sub/program")] } })).toEqual([has("program")]);
-    expect(await errorsOf({ ...granted, b: { module: "../w/sub/module.js" } })).toEqual([has("module.js")]);
-    expect(await errorsOf(granted, { chain: [{ use: "../w/sub/middleware.js" }] })).toEqual([has("middleware.js")]);
-    expect(await errorsOf({ ...granted, b: { command: "node", args: ["server.js", "../w/sub/out"] } })).toEqual([]);
-  });
+it.runIf(onLinux)("a config must not let code change the config, or what it runs", async () => {
+  for (const name of ["server.js", "program", "middleware.js", "module.js"])
+    writeFileSync(at("w/sub", name), "", { mode: 0o755 });
+  const granted = { a: live({ write: ["../w"] }) };
+  const has = (name: string, what = "which the gateway runs"): unknown =>
+    expect.stringContaining(`mcpServers.a.sandbox: the path /w in "sandbox.write" has /w/sub/${name} in it, ${what}`);
+  expect(await errorsOf({ a: live({ write: ["."] }) })).toEqual([
+    expect.stringContaining('the path /r in "sandbox.write" has /r/catenary.json in it, this config'),
+  ]);
+  expect(await errorsOf({ ...granted, b: { command: "node", args: ["../w/sub/server.js"] } })).toEqual([
+    has("server.js"),
+  ]);
+  expect(await errorsOf({ ...granted, b: { command: "../w/sub/program" } })).toEqual([has("program")]);
+  expect(await errorsOf({ ...granted, b: { programs: [at("w/sub/program")] } })).toEqual([has("program")]);
+  expect(await errorsOf({ ...granted, b: { module: "../w/sub/module.js" } })).toEqual([has("module.js")]);
+  expect(await errorsOf(granted, { chain: [{ use: "../w/sub/middleware.js" }] })).toEqual([has("middleware.js")]);
+  expect(await errorsOf({ ...granted, b: { command: "node", args: ["server.js", "../w/sub/out"] } })).toEqual([]);
 });

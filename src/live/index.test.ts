@@ -32,18 +32,18 @@ describe.each([
   ["javascript", javascript],
   ["lisp", lisp],
 ] as const)("%s()", (name, make) => {
-  it.each(REFUSED)("refuses %j", (options, message) => {
+  it.each(REFUSED)("a function that makes a live server refuses %j", (options, message) => {
     expect(() => make(unchecked(options))).toThrow(TypeError);
     expect(() => make(unchecked(options))).toThrow(`${name}()${message}`);
   });
 
-  it("refuses an unknown limit", () => {
+  it("a function that makes a live server refuses an unknown limit", () => {
     expect(() => make(unchecked({ limits: { timeout: 1 } }))).toThrow(
       `${name}() has no option \`limits.timeout\`; did you mean \`timeoutMs\`?`,
     );
   });
 
-  it("accepts valid options and undefined ones", () => {
+  it("a function that makes a live server accepts valid options and undefined ones", () => {
     const limits = { timeoutMs: 0, memoryMb: 64, outputChars: undefined };
     const given = { name: "mine", maxSessions: 1, idleMs: 0, cwd: "/", env: { A: "1" }, command: "program" };
     expect(typeof make(unchecked({ ...given, limits }))).toBe("function");
@@ -51,37 +51,33 @@ describe.each([
   });
 });
 
-describe("sandbox", () => {
-  it.each([
-    ["yes", "lisp(): `sandbox` must be true, false, or { network, read, write, processes, diskMb }"],
-    [{ net: true }, "lisp() has no option `sandbox.net`; did you mean `network`?"],
-    [{ write: "./out" }, "lisp(): `sandbox.write` must be an array of paths"],
-    [{ processes: 0 }, "lisp(): `sandbox.processes` must be a whole number above 0"],
-    [{ diskMb: 1.5 }, "lisp(): `sandbox.diskMb` must be a whole number above 0"],
-  ])("refuses %j", (sandbox, message) => {
-    expect(() => lisp(unchecked({ sandbox }))).toThrow(message);
-  });
-
-  it("can be true, false, or say what sessions may use", () => {
-    for (const sandbox of [true, false, { network: true, read: ["."], write: [], processes: 9, diskMb: 1 }])
-      expect(typeof javascript({ sandbox })).toBe("function");
-  });
+it.each([
+  ["yes", "lisp(): `sandbox` must be true, false, or { network, read, write, processes, diskMb }"],
+  [{ net: true }, "lisp() has no option `sandbox.net`; did you mean `network`?"],
+  [{ write: "./out" }, "lisp(): `sandbox.write` must be an array of paths"],
+  [{ processes: 0 }, "lisp(): `sandbox.processes` must be a whole number above 0"],
+  [{ diskMb: 1.5 }, "lisp(): `sandbox.diskMb` must be a whole number above 0"],
+])("sandbox refuses %j", (sandbox, message) => {
+  expect(() => lisp(unchecked({ sandbox }))).toThrow(message);
 });
 
-describe("permission", () => {
-  it("is an option of javascript() only", () => {
-    expect(() => lisp(unchecked({ permission: true }))).toThrow(
-      "lisp() has no option `permission`; the options are name, limits, maxSessions, idleMs, sandbox, cwd, env, inheritEnv, command",
-    );
-    expect(typeof javascript({ permission: { read: ["./data"], net: false } })).toBe("function");
-  });
+it("sandbox can be true, false, or say what sessions may use", () => {
+  for (const sandbox of [true, false, { network: true, read: ["."], write: [], processes: 9, diskMb: 1 }])
+    expect(typeof javascript({ sandbox })).toBe("function");
+});
 
-  it.each([
-    ["yes", "javascript(): `permission` must be true, false, or { read, write, childProcess, net }"],
-    [{ reed: [] }, "javascript() has no option `permission.reed`; did you mean `read`?"],
-    [{ write: "./out" }, "javascript(): `permission.write` must be an array of paths"],
-    [{ net: 1 }, "javascript(): `permission.net` must be true or false"],
-  ])("refuses %j", (permission, message) => {
-    expect(() => javascript(unchecked({ permission }))).toThrow(message);
-  });
+it("permission is an option of javascript() only", () => {
+  expect(() => lisp(unchecked({ permission: true }))).toThrow(
+    "lisp() has no option `permission`; the options are name, limits, maxSessions, idleMs, sandbox, cwd, env, inheritEnv, command",
+  );
+  expect(typeof javascript({ permission: { read: ["./data"], net: false } })).toBe("function");
+});
+
+it.each([
+  ["yes", "javascript(): `permission` must be true, false, or { read, write, childProcess, net }"],
+  [{ reed: [] }, "javascript() has no option `permission.reed`; did you mean `read`?"],
+  [{ write: "./out" }, "javascript(): `permission.write` must be an array of paths"],
+  [{ net: 1 }, "javascript(): `permission.net` must be true or false"],
+])("permission refuses %j", (permission, message) => {
+  expect(() => javascript(unchecked({ permission }))).toThrow(message);
 });

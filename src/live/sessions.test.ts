@@ -55,48 +55,49 @@ class Fixture {
   }
 }
 
-describe("evaluateOnce", () => {
-  it("reports all output as it is printed, and ends the process", async () => {
-    const fixture = new Fixture();
-    const code = `print("one", "stdout"); print("two", "stderr"); print(String(process.pid), "stdout"); done("ok", ["6"])`;
-    const evaluation = await fixture.run(code);
-    expect(evaluation).toMatchObject({ status: "ok", values: ["6"], state: "kept", stderr: "two" });
-    const [, , third = ""] = fixture.output;
-    expect(fixture.output).toEqual(["stdout: one", "stderr: two", third]);
-    expect(() => process.kill(Number(third.replace("stdout: ", "")), 0)).toThrow("ESRCH");
-  });
+it("evaluateOnce reports all output as it is printed, and ends the process", async () => {
+  const fixture = new Fixture();
+  const code = `print("one", "stdout"); print("two", "stderr"); print(String(process.pid), "stdout"); done("ok", ["6"])`;
+  const evaluation = await fixture.run(code);
+  expect(evaluation).toMatchObject({ status: "ok", values: ["6"], state: "kept", stderr: "two" });
+  const [, , third = ""] = fixture.output;
+  expect(fixture.output).toEqual(["stdout: one", "stderr: two", third]);
+  expect(() => process.kill(Number(third.replace("stdout: ", "")), 0)).toThrow("ESRCH");
+});
 
-  it("is interrupted by the signal", async () => {
-    const fixture = new Fixture();
-    const evaluation = await fixture.run('print("stop me", "stdout")');
-    expect(evaluation).toMatchObject({ status: "interrupted", step: "interrupt", stdout: "stop me" });
-  });
+it("evaluateOnce is interrupted by the signal", async () => {
+  const fixture = new Fixture();
+  const evaluation = await fixture.run('print("stop me", "stdout")');
+  expect(evaluation).toMatchObject({ status: "interrupted", step: "interrupt", stdout: "stop me" });
+});
 
-  it("does not run the code if it is aborted while the process starts", async () => {
-    const fixture = new Fixture();
-    const running = fixture.run('print("started", "stdout"); done("ok")');
-    fixture.abort.abort(new Error("too late"));
-    await expect(running).rejects.toThrow("too late");
-    expect(fixture.output).toEqual([]);
-  });
+it("evaluateOnce does not run the code if it is aborted while the process starts", async () => {
+  const fixture = new Fixture();
+  const running = fixture.run('print("started", "stdout"); done("ok")');
+  fixture.abort.abort(new Error("too late"));
+  await expect(running).rejects.toThrow("too late");
+  expect(fixture.output).toEqual([]);
+});
 
-  it.runIf(IS_LONG)("says that the code ended its process, without mentioning a session", async () => {
-    const fixture = new Fixture();
-    const { status, notice } = await fixture.run("process.exit(3)");
-    expect({ status, notice }).toEqual({ status: "lost", notice: "The code ended its process (exit code 3)" });
-  });
+it.runIf(IS_LONG)("evaluateOnce says that the code ended its process, without mentioning a session", async () => {
+  const fixture = new Fixture();
+  const { status, notice } = await fixture.run("process.exit(3)");
+  expect({ status, notice }).toEqual({ status: "lost", notice: "The code ended its process (exit code 3)" });
+});
 
-  it("reports the command that it starts", async () => {
-    const { runtime, abort } = new Fixture();
-    const started: string[] = [];
-    const onStart = ({ command }: GuestCommand): unknown => started.push(command);
-    expect(await evaluateOnce(runtime, "done('ok')", { signal: abort.signal, onStart })).toMatchObject({
-      status: "ok",
-    });
-    expect(started).toEqual([process.execPath]);
+it("evaluateOnce reports the command that it starts", async () => {
+  const { runtime, abort } = new Fixture();
+  const started: string[] = [];
+  const onStart = ({ command }: GuestCommand): unknown => started.push(command);
+  expect(await evaluateOnce(runtime, "done('ok')", { signal: abort.signal, onStart })).toMatchObject({
+    status: "ok",
   });
+  expect(started).toEqual([process.execPath]);
+});
 
-  it.runIf(IS_LONG)("removes messages of the language runtime from the output, with and without onStart", async () => {
+it.runIf(IS_LONG)(
+  "evaluateOnce removes messages of the language runtime from the output, with and without onStart",
+  async () => {
     const { runtime, abort } = new Fixture();
     const noisy: Runtime = { ...runtime, noise: /^INFO: .*\n/gm };
     const code = `print("INFO: a page\\n", "stderr"); print("INFO: mine\\n", "stdout");
@@ -108,43 +109,41 @@ describe("evaluateOnce", () => {
       expect({ stdout, stderr }).toEqual({ stdout: "INFO: mine\n", stderr: "mine\n" });
       expect(output.toSorted()).toEqual(["INFO: mine\n", "mine\n"]);
     }
-  });
+  },
+);
 
-  it("replaces halves of characters, which many clients refuse", async () => {
-    const { values } = await new Fixture().run(
-      String.raw`done("ok", ["\ud83d", "\udc00x", "\ud83d\ude00", "\\ud83d"])`,
-    );
-    expect(values).toEqual(["\ufffd", "\ufffdx", "\u{1f600}", String.raw`\ud83d`]);
-  });
+it("evaluateOnce replaces halves of characters, which many clients refuse", async () => {
+  const { values } = await new Fixture().run(String.raw`done("ok", ["\ud83d", "\udc00x", "\ud83d\ude00", "\\ud83d"])`);
+  expect(values).toEqual(["\ufffd", "\ufffdx", "\u{1f600}", String.raw`\ud83d`]);
+});
 
-  it.each(sampleOf(2, ["null", "1", "[1]", '"text"', "{", "x".repeat(10_000_000)]))(
-    "loses a guest that sends %.5s",
-    async (text) => {
-      const code = `const text = ${JSON.stringify(text)}; channel.write(text.length + "\\n" + text)`;
-      expect(await new Fixture().run(code)).toMatchObject({
-        status: "lost",
-        notice: expect.stringMatching(/^Its process ended \(it violated the protocol: /) as string,
-      });
-    },
-  );
+it.each(sampleOf(2, ["null", "1", "[1]", '"text"', "{", "x".repeat(10_000_000)]))(
+  "evaluateOnce loses a guest that sends %.5s",
+  async (text) => {
+    const code = `const text = ${JSON.stringify(text)}; channel.write(text.length + "\\n" + text)`;
+    expect(await new Fixture().run(code)).toMatchObject({
+      status: "lost",
+      notice: expect.stringMatching(/^Its process ended \(it violated the protocol: /) as string,
+    });
+  },
+);
 
-  it.each(["{}", '{"call":1,"target":99}', '{"show":[],"target":99}', '{"id":99,"result":{}}', '{"event":"ready"}'])(
-    "loses a guest that floods its channel with %s, which belongs to no request",
-    async (text) => {
-      const flood = (count: number): string =>
-        `channel.write((${JSON.stringify(text)}.length + "\\n" + ${JSON.stringify(text)}).repeat(${count}))`;
-      expect(await new Fixture().run(`${flood(500)}; done("ok", [])`)).toMatchObject({ status: "ok" });
-      expect(await new Fixture().run(flood(5_000))).toMatchObject({
-        status: "lost",
-        notice: expect.stringMatching(/sent more than 1000 messages in a second that belong to no request/) as string,
-      });
-    },
-  );
+it.each(["{}", '{"call":1,"target":99}', '{"show":[],"target":99}', '{"id":99,"result":{}}', '{"event":"ready"}'])(
+  "evaluateOnce loses a guest that floods its channel with %s, which belongs to no request",
+  async (text) => {
+    const flood = (count: number): string =>
+      `channel.write((${JSON.stringify(text)}.length + "\\n" + ${JSON.stringify(text)}).repeat(${count}))`;
+    expect(await new Fixture().run(`${flood(500)}; done("ok", [])`)).toMatchObject({ status: "ok" });
+    expect(await new Fixture().run(flood(5_000))).toMatchObject({
+      status: "lost",
+      notice: expect.stringMatching(/sent more than 1000 messages in a second that belong to no request/) as string,
+    });
+  },
+);
 
-  it("rejects with the reason of a refusal", async () => {
-    const fixture = new Fixture();
-    await expect(fixture.run("refuse")).rejects.toThrow("not today");
-  });
+it("evaluateOnce rejects with the reason of a refusal", async () => {
+  const fixture = new Fixture();
+  await expect(fixture.run("refuse")).rejects.toThrow("not today");
 });
 
 describe("an interrupt", () => {
@@ -160,7 +159,7 @@ describe("an interrupt", () => {
   } as unknown as Guest;
   const events = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-  it("is not given up because the machine has stalled", async () => {
+  it("an interrupt is not given up because the machine has stalled", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { promise: reply, resolve } = deferred<Record<string, unknown>>();
     const step = stopRequest(unresponsive, ["interrupt"], 1, reply);
@@ -171,7 +170,7 @@ describe("an interrupt", () => {
     expect(await step).toBe("interrupt");
   });
 
-  it("is given up after two seconds", async () => {
+  it("an interrupt is given up after two seconds", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     let step: string | undefined;
     void stopRequest(unresponsive, ["interrupt"], 1, new Promise(() => undefined)).then((one) => (step = one));
@@ -213,65 +212,63 @@ it("reads the memory of a session sooner the faster it grows towards its limit",
   expect(nextReadingMs(at(200, 500, 2), at(250, 600), 700)).toBe(100);
 });
 
-describe("a session whose process takes long to start", () => {
-  /** A session whose process starts when `go` is called. */
-  function slowSession(): { session: Session; go: () => void; asked: Promise<void>; starts: () => number } {
-    const { runtime } = new Fixture();
-    const gate = deferred();
-    const asked = deferred();
-    let starts = 0;
-    const start: Runtime["start"] = async (limits) => {
-      starts += 1;
-      asked.resolve();
-      await gate.promise;
-      return runtime.start(limits);
-    };
-    const session = new Session({
-      name: "main",
-      runtime: { ...runtime, start },
-      limits: DEFAULT_LIMITS,
-      mayStart: async (work) => work(),
-      onBusy: () => undefined,
-    });
-    return { session, go: () => gate.resolve(), asked: asked.promise, starts: () => starts };
-  }
-  const run = (session: Session, context: AbortController): ReturnType<Session["run"]> =>
-    session.run("eval", { code: "done('ok', ['6'])" }, { context, isEvaluation: true });
-
-  it("ends a call that is cancelled at once, and gives the process to the next call", async () => {
-    const { session, go, asked, starts } = slowSession();
-    const abort = new AbortController();
-    const running = run(session, abort);
-    await asked;
-    abort.abort(new Error("gone"));
-    await expect(running).rejects.toThrow("gone");
-    expect(session.state).toBe("starting");
-    const next = run(session, new AbortController());
-    go();
-    expect(await next).toMatchObject({ outcome: "answered", reply: { values: ["6"] } });
-    expect(starts()).toBe(1);
-    await session.close();
+/** A session whose process starts when `go` is called. */
+function slowSession(): { session: Session; go: () => void; asked: Promise<void>; starts: () => number } {
+  const { runtime } = new Fixture();
+  const gate = deferred();
+  const asked = deferred();
+  let starts = 0;
+  const start: Runtime["start"] = async (limits) => {
+    starts += 1;
+    asked.resolve();
+    await gate.promise;
+    return runtime.start(limits);
+  };
+  const session = new Session({
+    name: "main",
+    runtime: { ...runtime, start },
+    limits: DEFAULT_LIMITS,
+    mayStart: async (work) => work(),
+    onBusy: () => undefined,
   });
+  return { session, go: () => gate.resolve(), asked: asked.promise, starts: () => starts };
+}
+const run = (session: Session, context: AbortController): ReturnType<Session["run"]> =>
+  session.run("eval", { code: "done('ok', ['6'])" }, { context, isEvaluation: true });
 
-  it("ends a call that is interrupted at once", async () => {
-    const { session, go, asked } = slowSession();
-    const running = run(session, new AbortController());
-    await asked;
-    expect(await session.interrupt()).toBe(true);
-    expect(await running).toMatchObject({ outcome: "interrupted", state: "kept" });
-    expect(await session.interrupt()).toBe(false);
-    go();
-    await session.close();
-  });
+it("a session whose process takes long to start ends a call that is cancelled at once, and gives the process to the next call", async () => {
+  const { session, go, asked, starts } = slowSession();
+  const abort = new AbortController();
+  const running = run(session, abort);
+  await asked;
+  abort.abort(new Error("gone"));
+  await expect(running).rejects.toThrow("gone");
+  expect(session.state).toBe("starting");
+  const next = run(session, new AbortController());
+  go();
+  expect(await next).toMatchObject({ outcome: "answered", reply: { values: ["6"] } });
+  expect(starts()).toBe(1);
+  await session.close();
+});
 
-  it("ends its calls at once when it is closed, and leaves no process", async () => {
-    const { session, go, asked } = slowSession();
-    const running = [run(session, new AbortController()), run(session, new AbortController())];
-    await asked;
-    const closed = session.close();
-    for (const one of running) await expect(one).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
-    go();
-    await closed;
-    expect([session.pid, session.state]).toEqual([undefined, "stopped"]);
-  });
+it("a session whose process takes long to start ends a call that is interrupted at once", async () => {
+  const { session, go, asked } = slowSession();
+  const running = run(session, new AbortController());
+  await asked;
+  expect(await session.interrupt()).toBe(true);
+  expect(await running).toMatchObject({ outcome: "interrupted", state: "kept" });
+  expect(await session.interrupt()).toBe(false);
+  go();
+  await session.close();
+});
+
+it("a session whose process takes long to start ends its calls at once when it is closed, and leaves no process", async () => {
+  const { session, go, asked } = slowSession();
+  const running = [run(session, new AbortController()), run(session, new AbortController())];
+  await asked;
+  const closed = session.close();
+  for (const one of running) await expect(one).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
+  go();
+  await closed;
+  expect([session.pid, session.state]).toEqual([undefined, "stopped"]);
 });

@@ -63,7 +63,7 @@ async function survivors({ marks, groups, guardian: pid }: Report): Promise<numb
 }
 
 describe.runIf(onLinux)("the guardian", () => {
-  it("kills the children of a process that was killed with -9", async () => {
+  it("the guardian kills the children of a process that was killed with -9", async () => {
     const holder = start(HOLDER);
     const report = await readReport(holder);
     // Six shells, at least three sleeps, and the guardian itself.
@@ -79,14 +79,14 @@ describe.runIf(onLinux)("the guardian", () => {
       ["an uncaught exception", "setTimeout(() => { throw new Error('boom') })"],
       ["an unhandled SIGTERM", "process.kill(process.pid, 'SIGTERM')"],
     ]),
-  )("kills them after %s", async (_name, death) => {
+  )("the guardian kills them after %s", async (_name, death) => {
     const holder = start(`${HOLDER}; ${death}`);
     const report = await readReport(holder);
     expect(report.marks).toHaveLength(4);
     await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
-  it.runIf(IS_LONG)("finds a child by its mark if its group was never reported", async () => {
+  it.runIf(IS_LONG)("the guardian finds a child by its mark if its group was never reported", async () => {
     const holder = start(`
       import { spawn } from "node:child_process";
       import { guard, guardianPid } from ${guardian};
@@ -101,7 +101,7 @@ describe.runIf(onLinux)("the guardian", () => {
     await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
-  it("does not keep our process alive, and exits with the last child", async () => {
+  it("the guardian does not keep our process alive, and exits with the last child", async () => {
     const holder = start(`
       import { startChild } from ${child};
       import { guardianPid } from ${guardian};
@@ -118,7 +118,7 @@ describe.runIf(onLinux)("the guardian", () => {
     await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
-  it.runIf(IS_LONG)("is restarted if it is killed", async () => {
+  it.runIf(IS_LONG)("the guardian is restarted if it is killed", async () => {
     const holder = start(`
       import { startChild } from ${child};
       import { guardianPid } from ${guardian};

@@ -41,7 +41,7 @@ describe.runIf(process.platform === "linux")("descriptors that a launcher left o
   beforeAll(async () => (folder = await mkdtemp(join(tmpdir(), "left-open-"))));
   afterAll(() => rm(folder, { recursive: true }));
 
-  it("are open in this process, and in none that it starts", async () => {
+  it("descriptors that a launcher left open are open in this process, and in none that it starts", async () => {
     const browser = join(folder, "browser");
     await writeFile(browser, `#!/bin/sh\n${SHOWS} > "$0.out"; mv "$0.out" "$0.done"\n`, { mode: 0o755 });
     const report = await launched(
@@ -76,7 +76,7 @@ describe.runIf(process.platform === "linux")("descriptors that a launcher left o
     });
   });
 
-  it("are closed in sessions, in servers and in programs", async () => {
+  it("descriptors that a launcher left open are closed in sessions, in servers and in programs", async () => {
     const server = `import { createRequire } from "node:module"; const require = createRequire("/");
       import { createServer, serve } from "catenary";
       await serve(createServer({ name: "a", version: "1" }).tool("show", {}, () => ${TARGETS}.join()));`;

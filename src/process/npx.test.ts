@@ -81,7 +81,7 @@ async function start(args: readonly string[], more: Record<string, string> = {})
 }
 
 describe.runIf(process.platform === "linux")("a server by npx", () => {
-  it("is the program that npx runs, with its arguments and stdin, and without npm and a shell", async () => {
+  it("a server by npx is the program that npx runs, with its arguments and stdin, and without npm and a shell", async () => {
     const odd = ["--flag", "it's", 'a "b" $HOME `c`', "", "a\nb"];
     const said = await start(["-y", "./one-bin", ...odd]);
     expect(said).toMatchObject({ bin: "one-bin-server", args: odd, stdin: "hello", npm_lifecycle_event: "npx" });
@@ -91,7 +91,7 @@ describe.runIf(process.platform === "linux")("a server by npx", () => {
   });
 
   it.runIf(IS_LONG)(
-    "gets arguments and variables that look like the script's own output, and nothing runs them",
+    "a server by npx gets arguments and variables that look like the script's own output, and nothing runs them",
     async () => {
       const out = join(folder, "injected");
       const text = `# found by npx\nfound-0\ntouch ${out}\n`;
@@ -103,7 +103,7 @@ describe.runIf(process.platform === "linux")("a server by npx", () => {
     },
   );
 
-  it.runIf(IS_LONG)("is installed with its install scripts", async () => {
+  it.runIf(IS_LONG)("a server by npx is installed with its install scripts", async () => {
     const postinstall = `node -e "fs.writeFileSync(process.env.OUT, 'installed')"; echo done`;
     writePackage("package", { name: "packed", bin: { packed: "main.js" }, scripts: { postinstall } });
     await run("tar", ["-czf", "packed.tgz", "package"], { cwd: folder });
@@ -112,44 +112,42 @@ describe.runIf(process.platform === "linux")("a server by npx", () => {
     expect(readFileSync(out, "utf8")).toBe("installed");
   });
 
-  it.runIf(IS_LONG)("is one of several programs of a package, chosen by npx", async () => {
+  it.runIf(IS_LONG)("a server by npx is one of several programs of a package, chosen by npx", async () => {
     expect((await start(["-y", "./two-bins"])).bin).toBe("two-bins");
     expect((await start(["-y", "-p", "./two-bins", "other", "x"])).bin).toBe("other");
     expect((await start(["--yes", "--package=./two-bins", "--", "other", "x"])).args).toEqual(["x"]);
   });
 
-  it.runIf(IS_LONG)("may be installed in the folder", async () => {
+  it.runIf(IS_LONG)("a server by npx may be installed in the folder", async () => {
     mkdirSync(join(folder, "node_modules/.bin"), { recursive: true });
     symlinkSync(join(folder, "one-bin/main.js"), join(folder, "node_modules/.bin/local-server"));
     expect(await start(["local-server", "x"])).toMatchObject({ args: ["x"], stdin: "hello" });
   });
 
-  it.runIf(IS_LONG)("fails as npx does", async () => {
+  it.runIf(IS_LONG)("a server by npx fails as npx does", async () => {
     await expect(start(["-y", "./no-bin"])).rejects.toThrow("could not determine executable to run");
     await expect(start(["-y", "./not-there"])).rejects.toThrow("code ");
   });
 });
 
-describe("other commands", () => {
-  const same = async (command: string, args: readonly string[], own: Record<string, string> = {}): Promise<void> =>
-    expect(await withoutNpm({ command, args, env: own })).toEqual({ command, args });
+const same = async (command: string, args: readonly string[], own: Record<string, string> = {}): Promise<void> =>
+  expect(await withoutNpm({ command, args, env: own })).toEqual({ command, args });
 
-  it("are started as they are", async () => {
-    await same("node", ["npx"]);
-    await same("uvx", ["server"]);
-    await same("npx", ["-y", "-p", "x", "-c", "x --flag"]);
-    await same("npx", ["-y", "--call=x && y"]);
-    await same("npx", ["x"], { npm_config_script_shell: "/bin/bash" });
-    await same("npx", ["x"], { PATH: "" });
-  });
+it("other commands are started as they are", async () => {
+  await same("node", ["npx"]);
+  await same("uvx", ["server"]);
+  await same("npx", ["-y", "-p", "x", "-c", "x --flag"]);
+  await same("npx", ["-y", "--call=x && y"]);
+  await same("npx", ["x"], { npm_config_script_shell: "/bin/bash" });
+  await same("npx", ["x"], { PATH: "" });
+});
 
-  it("are started as they are if they are called npx but do not belong to npm", async () => {
-    const bin = join(folder, "bin");
-    mkdirSync(bin);
-    writeFileSync(join(bin, "npx"), "#!/bin/sh\necho mine\n", { mode: 0o755 });
-    await same("npx", ["x"], { PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}` });
-    await same(join(bin, "npx"), ["x"]);
-  });
+it("other commands are started as they are if they are called npx but do not belong to npm", async () => {
+  const bin = join(folder, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "npx"), "#!/bin/sh\necho mine\n", { mode: 0o755 });
+  await same("npx", ["x"], { PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}` });
+  await same(join(bin, "npx"), ["x"]);
 });
 
 it.runIf(IS_LONG)("npx.sh is in the package, and executable", async () => {

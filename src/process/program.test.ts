@@ -1,6 +1,6 @@
 // Which variables of our environment a program gets.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { inheritedEnvironment, type InheritEnv } from "./program.ts";
 
 const ENV = {
@@ -18,22 +18,20 @@ const SAFE = ["HOME", "PATH", "LC_ALL", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "N
 
 const names = (inherit: InheritEnv): string[] => Object.keys(inheritedEnvironment(inherit, ENV)).toSorted();
 
-describe("a program", () => {
-  it("gets what programs need, and no keys", () => {
-    expect(names(false)).toEqual(SAFE.toSorted());
-  });
+it("a program gets what programs need, and no keys", () => {
+  expect(names(false)).toEqual(SAFE.toSorted());
+});
 
-  it("gets the variables that are named, too", () => {
-    expect(names(["AWS_*", "(.*)+$"])).toEqual([...SAFE, "AWS_SECRET_ACCESS_KEY", "AWS_REGION"].toSorted());
-    expect(names(["GITHUB_TOKEN"])).toEqual([...SAFE, "GITHUB_TOKEN"].toSorted());
-    expect(names(["GITHUB", "GITHUB_TOKEN_*", "X*"])).toEqual(SAFE.toSorted());
-    expect(names(["*_*_ACCESS*Y", "A*R*GION"])).toEqual([...SAFE, "AWS_SECRET_ACCESS_KEY", "AWS_REGION"].toSorted());
-  });
+it("a program gets the variables that are named, too", () => {
+  expect(names(["AWS_*", "(.*)+$"])).toEqual([...SAFE, "AWS_SECRET_ACCESS_KEY", "AWS_REGION"].toSorted());
+  expect(names(["GITHUB_TOKEN"])).toEqual([...SAFE, "GITHUB_TOKEN"].toSorted());
+  expect(names(["GITHUB", "GITHUB_TOKEN_*", "X*"])).toEqual(SAFE.toSorted());
+  expect(names(["*_*_ACCESS*Y", "A*R*GION"])).toEqual([...SAFE, "AWS_SECRET_ACCESS_KEY", "AWS_REGION"].toSorted());
+});
 
-  it("gets everything if wanted, but never the secrets of the gateway", () => {
-    const all = Object.keys(ENV).filter((name) => name !== "CATENARY_TOKEN" && name !== "CATENARY_INPUT_KEY");
-    expect(names(true)).toEqual(all.toSorted());
-    expect(names(["*"])).toEqual(all.filter((name) => name !== "TERM").toSorted());
-    expect(names(["CATENARY_*"])).toEqual(SAFE.toSorted());
-  });
+it("a program gets everything if wanted, but never the secrets of the gateway", () => {
+  const all = Object.keys(ENV).filter((name) => name !== "CATENARY_TOKEN" && name !== "CATENARY_INPUT_KEY");
+  expect(names(true)).toEqual(all.toSorted());
+  expect(names(["*"])).toEqual(all.filter((name) => name !== "TERM").toSorted());
+  expect(names(["CATENARY_*"])).toEqual(SAFE.toSorted());
 });

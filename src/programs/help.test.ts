@@ -1,6 +1,6 @@
 // The options that are read from help texts of the common layouts, and what is left out of them.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { parseHelp, type ProgramOption } from "./help.ts";
 
 /** An option in one line: its flag, aliases, value, type or choices, and whether it may be repeated. */
@@ -12,9 +12,8 @@ function shown({ flag, aliases, value, separator, type, choices, isRepeatable }:
 
 const options = (text: string): string[] => parseHelp(text).options.map(shown);
 
-describe("the help of", () => {
-  it("a GNU program", () => {
-    const text = `Usage: ls [OPTION]... [FILE]...
+it("the help of: a GNU program", () => {
+  const text = `Usage: ls [OPTION]... [FILE]...
 List information about the FILEs (the current directory by default).
 
 Mandatory arguments to long options are mandatory for short options too.
@@ -33,30 +32,30 @@ Mandatory arguments to long options are mandatory for short options too.
       --help     display this help and exit
       --version  output version information and exit
 `;
-    expect(options(text)).toEqual([
-      "--all,a",
-      "--block-size=string",
-      "-c",
-      "--color[=string]",
-      "--catenate,A,concatenate",
-      "--max-count,m=number",
-      "--lines,n=string",
-      "--file,f,makefile=string",
-    ]);
-    const { summary, usage, hasSubcommands, options: found } = parseHelp(text);
-    expect({ summary, usage, hasSubcommands }).toEqual({
-      summary: "List information about the FILEs (the current directory by default).",
-      usage: "ls [OPTION]... [FILE]...",
-      hasSubcommands: false,
-    });
-    expect(found.map(({ description }) => description).slice(1, 3)).toEqual([
-      "with -l, scale sizes by SIZE when printing them; e.g., '--block-size=M'",
-      "with -lt: sort by ctime -l is not needed",
-    ]);
+  expect(options(text)).toEqual([
+    "--all,a",
+    "--block-size=string",
+    "-c",
+    "--color[=string]",
+    "--catenate,A,concatenate",
+    "--max-count,m=number",
+    "--lines,n=string",
+    "--file,f,makefile=string",
+  ]);
+  const { summary, usage, hasSubcommands, options: found } = parseHelp(text);
+  expect({ summary, usage, hasSubcommands }).toEqual({
+    summary: "List information about the FILEs (the current directory by default).",
+    usage: "ls [OPTION]... [FILE]...",
+    hasSubcommands: false,
   });
+  expect(found.map(({ description }) => description).slice(1, 3)).toEqual([
+    "with -l, scale sizes by SIZE when printing them; e.g., '--block-size=M'",
+    "with -lt: sort by ctime -l is not needed",
+  ]);
+});
 
-  it("git, which shows its options in the usage, with their names as they are written", () => {
-    const help = parseHelp(`usage: git [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
+it("the help of: git, which shows its options in the usage, with their names as they are written", () => {
+  const help = parseHelp(`usage: git [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
            [--exec-path[=<path>]] [--html-path] [-p | --paginate | -P | --no-pager]
            [--git-dir=<path>] [--config-env=<name>=<envvar>]
            <command> [<args>]
@@ -67,23 +66,23 @@ start a working area (see also: git help tutorial)
    clone     Clone a repository into a new directory
    init      Create an empty Git repository or reinitialize an existing one
 `);
-    expect(help.options.map(shown)).toEqual([
-      "-C string",
-      "-c string",
-      "--exec-path[=string]",
-      "--html-path",
-      "-p",
-      "--paginate",
-      "-P",
-      "--no-pager",
-      "--git-dir=string",
-      "--config-env=string",
-    ]);
-    expect(help).toMatchObject({ hasSubcommands: true, subcommands: ["clone", "init"], summary: undefined });
-  });
+  expect(help.options.map(shown)).toEqual([
+    "-C string",
+    "-c string",
+    "--exec-path[=string]",
+    "--html-path",
+    "-p",
+    "--paginate",
+    "-P",
+    "--no-pager",
+    "--git-dir=string",
+    "--config-env=string",
+  ]);
+  expect(help).toMatchObject({ hasSubcommands: true, subcommands: ["clone", "init"], summary: undefined });
+});
 
-  it("a program with cobra, with its types and choices", () => {
-    const help = parseHelp(`
+it("the help of: a program with cobra, with its types and choices", () => {
+  const help = parseHelp(`
 Usage:  docker [OPTIONS] COMMAND
 
 A self-sufficient runtime for containers
@@ -104,22 +103,22 @@ Global Options:
 
 Run 'docker COMMAND --help' for more information on a command.
 `);
-    expect(help.options.map(shown)).toEqual([
-      "--config string",
-      "--host,H string...",
-      "--log-level,l debug|info|warn",
-      "--retries number",
-      "--tls",
-    ]);
-    expect(help).toMatchObject({
-      summary: "A self-sufficient runtime for containers",
-      hasSubcommands: true,
-      subcommands: ["run", "buildx"],
-    });
+  expect(help.options.map(shown)).toEqual([
+    "--config string",
+    "--host,H string...",
+    "--log-level,l debug|info|warn",
+    "--retries number",
+    "--tls",
+  ]);
+  expect(help).toMatchObject({
+    summary: "A self-sufficient runtime for containers",
+    hasSubcommands: true,
+    subcommands: ["run", "buildx"],
   });
+});
 
-  it("a program with argparse, without an option of two values", () => {
-    const help = parseHelp(`usage: prog [-h] [--level {1,2,3}] [-f FILE] [--names NAME [NAME ...]] file
+it("the help of: a program with argparse, without an option of two values", () => {
+  const help = parseHelp(`usage: prog [-h] [--level {1,2,3}] [-f FILE] [--names NAME [NAME ...]] file
 
 Does things well.
 
@@ -131,12 +130,12 @@ options:
                         names
   --replace OLD NEW     two values
 `);
-    expect(help.options.map(shown)).toEqual(["--level 1|2|3", "--file,f string", "--names string..."]);
-    expect(help).toMatchObject({ summary: "Does things well.", hasSubcommands: false });
-  });
+  expect(help.options.map(shown)).toEqual(["--level 1|2|3", "--file,f string", "--names string..."]);
+  expect(help).toMatchObject({ summary: "Does things well.", hasSubcommands: false });
+});
 
-  it("a program with clap or commander", () => {
-    const text = `Usage: thing [OPTIONS] [COMMAND]
+it("the help of: a program with clap or commander", () => {
+  const text = `Usage: thing [OPTIONS] [COMMAND]
 
 Options:
   -p, --port <PORT>      The port [default: 80]
@@ -149,26 +148,26 @@ Options:
   -e, --env <KEY=VALUE>  Can be given multiple times
   -s, --size <size>      The size (choices: "small", "large")
 `;
-    expect(options(text)).toEqual([
-      "--port,p number",
-      "--color auto|always|never",
-      "--verbose,v",
-      "--cache",
-      "--no-cache",
-      "--include,I string...",
-      "--cookie,b string",
-      "-n number",
-      "--env,e string...",
-      "--size,s small|large",
-    ]);
-    expect(parseHelp(text).hasSubcommands).toBe(true);
-  });
+  expect(options(text)).toEqual([
+    "--port,p number",
+    "--color auto|always|never",
+    "--verbose,v",
+    "--cache",
+    "--no-cache",
+    "--include,I string...",
+    "--cookie,b string",
+    "-n number",
+    "--env,e string...",
+    "--size,s small|large",
+  ]);
+  expect(parseHelp(text).hasSubcommands).toBe(true);
+});
 
-  it("a program with Go's flag, with yargs, and of BSD", () => {
-    expect(
-      options('Usage of tool:\n  -addr string\n    \tthe address (default ":80")\n  -n int\n    \tnumber\n  -v\tmore'),
-    ).toEqual(["-addr string", "-n number", "-v"]);
-    const yargs = `app.js <file>
+it("the help of: a program with Go's flag, with yargs, and of BSD", () => {
+  expect(
+    options('Usage of tool:\n  -addr string\n    \tthe address (default ":80")\n  -n int\n    \tnumber\n  -v\tmore'),
+  ).toEqual(["-addr string", "-n number", "-v"]);
+  const yargs = `app.js <file>
 
 Options:
       --version  Show version number                            [boolean]
@@ -177,9 +176,8 @@ Options:
   -x, --exclude  What to leave out                                [array]
   -q, --quiet    Less                                           [boolean]
 `;
-    expect(options(yargs)).toEqual(["--port,p=number", "--mode,m=a|b", "--exclude,x=string...", "--quiet,q"]);
-    expect(options("usage: cp [-R [-H | -L]] [-fi | -n] source target")).toEqual(["-R", "-H", "-L", "-f", "-i", "-n"]);
-  });
+  expect(options(yargs)).toEqual(["--port,p=number", "--mode,m=a|b", "--exclude,x=string...", "--quiet,q"]);
+  expect(options("usage: cp [-R [-H | -L]] [-fi | -n] source target")).toEqual(["-R", "-H", "-L", "-f", "-i", "-n"]);
 });
 
 it("leaves out options that stand for any number", () => {

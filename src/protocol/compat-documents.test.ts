@@ -19,24 +19,22 @@ function resultOf(name: DocumentName, method: string, result: Result): Promise<R
 
 const text = (value: string): readonly object[] => [{ type: "text", text: value }];
 
-describe("a name", () => {
-  const infoOf = async (name: string): Promise<unknown> => {
-    const given = { capabilities: {}, _meta: { [META.serverInfo]: { name, version: "2.0.0" } } };
-    return (await resultOf("chain", "server/discover", given))._meta?.[META.serverInfo];
-  };
+const infoOf = async (name: string): Promise<unknown> => {
+  const given = { capabilities: {}, _meta: { [META.serverInfo]: { name, version: "2.0.0" } } };
+  return (await resultOf("chain", "server/discover", given))._meta?.[META.serverInfo];
+};
 
-  it.each(["catenary", "catenary-lisp"])("that no author gave is replaced: %s", async (name) => {
-    expect(await infoOf(name)).toEqual({ name: "mcp-chain-server", version: "1.0.0" });
-  });
+it.each(["catenary", "catenary-lisp"])("a name that no author gave is replaced: %s", async (name) => {
+  expect(await infoOf(name)).toEqual({ name: "mcp-chain-server", version: "1.0.0" });
+});
 
-  it.each(["weather", "catenary2"])("of an author stays: %s", async (name) => {
-    expect(await infoOf(name)).toEqual({ name, version: "2.0.0" });
-  });
+it.each(["weather", "catenary2"])("a name of an author stays: %s", async (name) => {
+  expect(await infoOf(name)).toEqual({ name, version: "2.0.0" });
+});
 
-  it("is the document's if the server sent none", async () => {
-    const result = await resultOf("reference", "server/discover", { capabilities: {} });
-    expect(result._meta).toEqual({ [META.serverInfo]: { name: "my-mcp-server", version: "1.0.0" } });
-  });
+it("a name is the document's if the server sent none", async () => {
+  const result = await resultOf("reference", "server/discover", { capabilities: {} });
+  expect(result._meta).toEqual({ [META.serverInfo]: { name: "my-mcp-server", version: "1.0.0" } });
 });
 
 it("declares only what the server and the document have, without instructions", async () => {
@@ -61,108 +59,107 @@ it.each([
   await expect(resultOf(name, method, {})).rejects.toMatchObject({ kind: "method_not_found", data: { method } });
 });
 
-describe("a list", () => {
-  it("has the items of the document that the server has, and no others", async () => {
-    const prompts = [{ name: "review-class" }, { name: "explain-method" }];
-    expect(await resultOf("llm-pharo", "prompts/list", { prompts })).toEqual({
-      prompts: DOCUMENTS["llm-pharo"].items?.["prompts"],
-    });
-  });
-
-  it("stays if the server has no item of the document", async () => {
-    const tools = { tools: [{ name: "search" }] };
-    expect(await resultOf("cl-mcp", "tools/list", tools)).toBe(tools);
-    const resources = { resources: [{ uri: "a:b", name: "b" }] };
-    expect(await resultOf("chain", "resources/list", resources)).toBe(resources);
-  });
-
-  /** Sends a request to a server whose tools fill several pages. Also returns the cursors of the requests it gets. */
-  async function listPages(pages: readonly (readonly string[])[], params: object = {}): Promise<[Result, unknown[]]> {
-    const cursors: unknown[] = [];
-    const handler: Handler = async ({ params: { cursor } }) => {
-      cursors.push(cursor);
-      const page = Number(cursor ?? 0);
-      const tools = (pages[page] ?? []).map((name) => ({ name }));
-      return page + 1 < pages.length ? { tools, nextCursor: String(page + 1) } : { tools };
-    };
-    const request: Request = { method: "tools/list", params: { ...params } };
-    return [await rules("cl-mcp").handler(handler)(request, {} as Context), cursors];
-  }
-  const tools = DOCUMENTS["cl-mcp"].items?.["tools"];
-
-  it("of several pages is one page with the items of the document, wherever they are", async () => {
-    expect(await listPages([["a", "b"], ["c"], ["evaluate-lisp", "d"]])).toEqual([{ tools }, [undefined, "1", "2"]]);
-    expect(await listPages([["evaluate-lisp"], ["a"]])).toEqual([{ tools }, [undefined]]);
-  });
-
-  it("of several pages stays if no page has an item of the document", async () => {
-    const pages = [["a", "b"], ["c"]];
-    const [first, cursors] = await listPages(pages);
-    expect(first).toEqual({ tools: [{ name: "a" }, { name: "b" }], nextCursor: "1" });
-    expect(cursors).toEqual([undefined, "1"]);
-    expect(await listPages(pages, { cursor: "1" })).toEqual([{ tools: [{ name: "c" }] }, ["1"]]);
+it("a list has the items of the document that the server has, and no others", async () => {
+  const prompts = [{ name: "review-class" }, { name: "explain-method" }];
+  expect(await resultOf("llm-pharo", "prompts/list", { prompts })).toEqual({
+    prompts: DOCUMENTS["llm-pharo"].items?.["prompts"],
   });
 });
 
-describe("the result of a call", () => {
-  it.each([
-    ["cl-mcp", false],
-    ["llm-pharo", undefined],
-    ["chain", false],
-    ["reference", undefined],
-  ] as const)("of %s says isError: %j", async (name, isError) => {
-    expect(await resultOf(name, "tools/call", { content: text("7") })).toEqual({ content: text("7"), isError });
-    const explicit = await resultOf(name, "tools/call", { content: text("7"), isError: false });
-    expect(explicit["isError"]).toBe(name === "reference" ? false : isError);
-  });
+it("a list stays if the server has no item of the document", async () => {
+  const tools = { tools: [{ name: "search" }] };
+  expect(await resultOf("cl-mcp", "tools/list", tools)).toBe(tools);
+  const resources = { resources: [{ uri: "a:b", name: "b" }] };
+  expect(await resultOf("chain", "resources/list", resources)).toBe(resources);
+});
 
-  it.each([
-    ["llm-pharo", "no", "Error: no"],
-    ["llm-pharo", "Error: no", "Error: no"],
-    ["cl-mcp", "no", "no"],
-    ["chain", "no", "no"],
-  ] as const)("of %s that fails with %j has the text of the document", async (name, given, expected) => {
+/** Sends a request to a server whose tools fill several pages. Also returns the cursors of the requests it gets. */
+async function listPages(pages: readonly (readonly string[])[], params: object = {}): Promise<[Result, unknown[]]> {
+  const cursors: unknown[] = [];
+  const handler: Handler = async ({ params: { cursor } }) => {
+    cursors.push(cursor);
+    const page = Number(cursor ?? 0);
+    const tools = (pages[page] ?? []).map((name) => ({ name }));
+    return page + 1 < pages.length ? { tools, nextCursor: String(page + 1) } : { tools };
+  };
+  const request: Request = { method: "tools/list", params: { ...params } };
+  return [await rules("cl-mcp").handler(handler)(request, {} as Context), cursors];
+}
+const tools = DOCUMENTS["cl-mcp"].items?.["tools"];
+
+it("a list of several pages is one page with the items of the document, wherever they are", async () => {
+  expect(await listPages([["a", "b"], ["c"], ["evaluate-lisp", "d"]])).toEqual([{ tools }, [undefined, "1", "2"]]);
+  expect(await listPages([["evaluate-lisp"], ["a"]])).toEqual([{ tools }, [undefined]]);
+});
+
+it("a list of several pages stays if no page has an item of the document", async () => {
+  const pages = [["a", "b"], ["c"]];
+  const [first, cursors] = await listPages(pages);
+  expect(first).toEqual({ tools: [{ name: "a" }, { name: "b" }], nextCursor: "1" });
+  expect(cursors).toEqual([undefined, "1"]);
+  expect(await listPages(pages, { cursor: "1" })).toEqual([{ tools: [{ name: "c" }] }, ["1"]]);
+});
+
+it.each([
+  ["cl-mcp", false],
+  ["llm-pharo", undefined],
+  ["chain", false],
+  ["reference", undefined],
+] as const)("the result of a call of %s says isError: %j", async (name, isError) => {
+  expect(await resultOf(name, "tools/call", { content: text("7") })).toEqual({ content: text("7"), isError });
+  const explicit = await resultOf(name, "tools/call", { content: text("7"), isError: false });
+  expect(explicit["isError"]).toBe(name === "reference" ? false : isError);
+});
+
+it.each([
+  ["llm-pharo", "no", "Error: no"],
+  ["llm-pharo", "Error: no", "Error: no"],
+  ["cl-mcp", "no", "no"],
+  ["chain", "no", "no"],
+] as const)(
+  "the result of a call of %s that fails with %j has the text of the document",
+  async (name, given, expected) => {
     const result = await resultOf(name, "tools/call", { content: text(given), isError: true });
     expect(result).toEqual({ content: text(expected), isError: true });
-  });
+  },
+);
 
-  /** The text that a document makes of an evaluation. */
-  async function failedText(name: DocumentName, rest: string, error?: object, current = "ours"): Promise<unknown> {
-    const block = { type: "text", text: current, [FAILED_EVALUATION]: { text: "ours", error, rest: () => rest } };
-    const { content } = await resultOf(name, "tools/call", { content: [block], isError: true });
-    return (content as [{ text: string }])[0].text;
-  }
-  const error = { type: "E", message: "no", frames: [] };
-  const frames = [
-    { number: 0, text: "(F 1)", locals: [{ name: "X", value: "1" }] },
-    { number: 1, text: "(G)" },
-  ];
+/** The text that a document makes of an evaluation. */
+async function failedText(name: DocumentName, rest: string, error?: object, current = "ours"): Promise<unknown> {
+  const block = { type: "text", text: current, [FAILED_EVALUATION]: { text: "ours", error, rest: () => rest } };
+  const { content } = await resultOf(name, "tools/call", { content: [block], isError: true });
+  return (content as [{ text: string }])[0].text;
+}
+const error = { type: "E", message: "no", frames: [] };
+const frames = [
+  { number: 0, text: "(F 1)", locals: [{ name: "X", value: "1" }] },
+  { number: 1, text: "(G)" },
+];
 
-  it.each([
-    ["llm-pharo", "", { ...error, frames }, "Error: no"],
-    ["llm-pharo", "out\n[Warning] W: w", { ...error, frames }, "Error: no"],
-    ["llm-pharo", "[TIMEOUT] Late", undefined, "Error: [TIMEOUT] Late"],
-    ["cl-mcp", "", error, "[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
-    ["cl-mcp", "", { ...error, frames }, "[ERROR] E\nno\n\n[Backtrace]\n0: (F 1)\n1: (G)"],
-    ["cl-mcp", "out\n[Warning] W: w", error, "out\n[Warning] W: w\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
-    ["cl-mcp", "[Backtrace]", error, "[Backtrace]\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
-    ["cl-mcp", "[TIMEOUT] Late\n\nIt ended.", undefined, "[TIMEOUT] Late\n\nIt ended."],
-    ["chain", "out", error, "ours"],
-  ] as const)(
-    "of %s tells of an evaluation in the words of the document: %j %j",
-    async (name, rest, given, expected) => {
-      expect(await failedText(name, rest, given)).toBe(expected);
-    },
-  );
+it.each([
+  ["llm-pharo", "", { ...error, frames }, "Error: no"],
+  ["llm-pharo", "out\n[Warning] W: w", { ...error, frames }, "Error: no"],
+  ["llm-pharo", "[TIMEOUT] Late", undefined, "Error: [TIMEOUT] Late"],
+  ["cl-mcp", "", error, "[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+  ["cl-mcp", "", { ...error, frames }, "[ERROR] E\nno\n\n[Backtrace]\n0: (F 1)\n1: (G)"],
+  ["cl-mcp", "out\n[Warning] W: w", error, "out\n[Warning] W: w\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+  ["cl-mcp", "[Backtrace]", error, "[Backtrace]\n[ERROR] E\nno\n\n[Backtrace]\n(top level)"],
+  ["cl-mcp", "[TIMEOUT] Late\n\nIt ended.", undefined, "[TIMEOUT] Late\n\nIt ended."],
+  ["chain", "out", error, "ours"],
+] as const)(
+  "the result of a call of %s tells of an evaluation in the words of the document: %j %j",
+  async (name, rest, given, expected) => {
+    expect(await failedText(name, rest, given)).toBe(expected);
+  },
+);
 
-  it("of an evaluation stays as middleware has changed it", async () => {
-    expect(await failedText("cl-mcp", "the token", error, "***")).toBe("***");
-  });
+it("the result of a call of an evaluation stays as middleware has changed it", async () => {
+  expect(await failedText("cl-mcp", "the token", error, "***")).toBe("***");
+});
 
-  it("that has no content stays", async () => {
-    const result = { resultType: "input_required" as const, inputRequests: {} };
-    expect(await resultOf("chain", "tools/call", result)).toBe(result);
-  });
+it("the result of a call that has no content stays", async () => {
+  const result = { resultType: "input_required" as const, inputRequests: {} };
+  expect(await resultOf("chain", "tools/call", result)).toBe(result);
 });
 
 describe("an error", () => {
@@ -173,11 +170,11 @@ describe("an error", () => {
     ["llm-pharo", { code: -32603, message: "Internal error: no" }],
     ["chain", { code: -32603, message: "Internal error", data: "no" }],
     ["reference", { code: -32603, message: "Internal error", data: { details: "no" } }],
-  ] as const)("of %s says what is wrong once", (name, expected) => {
+  ] as const)("an error of %s says what is wrong once", (name, expected) => {
     expect(error(name, McpError.of("internal_error", "Internal error: no"))).toEqual(expected);
   });
 
-  it("of llm-pharo for a missing resource has a code of its table, and names no tool that is not listed", () => {
+  it("an error of llm-pharo for a missing resource has a code of its table, and names no tool that is not listed", () => {
     const missing = McpError.of("resource_not_found", "There is no class X; search-classes finds classes", {
       uri: "a:b",
       hint: "search-classes finds classes",
@@ -185,12 +182,12 @@ describe("an error", () => {
     expect(error("llm-pharo", missing)).toEqual({ code: -32602, message: "There is no class X" });
   });
 
-  it("keeps its text if it names nothing that is missing", () => {
+  it("an error keeps its text if it names nothing that is missing", () => {
     const asTask = McpError.of("method_not_found", "Tool x must be called as a task");
     expect(error("cl-mcp", asTask).data).toBe("Tool x must be called as a task");
   });
 
-  it("stays if the document does not name its code, or it has no kind", () => {
+  it("an error stays if the document does not name its code, or it has no kind", () => {
     const rejected = McpError.of("user_rejected", "no", { a: 1 });
     expect(error("chain", rejected)).toEqual(rejected.toBody());
     expect(error("chain", new McpError(-32601, "mine"))).toEqual({ code: -32601, message: "mine" });

@@ -27,7 +27,7 @@ const server = createServer(info)
   .prompt("p", {}, twoRounds);
 
 describe.each(REVISION_NAMES)("a client of %s", (revision) => {
-  it("is asked twice, and the handler has both answers", async () => {
+  it("a client is asked twice, and the handler has both answers", async () => {
     const asked: string[] = [];
     const { client, close } = await connectInMemory(server, {
       revision,
@@ -52,24 +52,22 @@ describe.each(REVISION_NAMES)("a client of %s", (revision) => {
   });
 });
 
-describe("the answers of earlier rounds", () => {
-  const caller = { capabilities: { roots: {}, sampling: {} } };
-  const retry = ({ requestState }: Result, inputResponses: object) => ({ name: "t", requestState, inputResponses });
+const caller = { capabilities: { roots: {}, sampling: {} } };
+const retry = ({ requestState }: Result, inputResponses: object) => ({ name: "t", requestState, inputResponses });
 
-  it("cannot be replaced in a later round", async () => {
-    const client = fakeClient(server, { caller });
-    const first = await client.call("tools/call", { name: "t" });
-    const second = await client.call("tools/call", retry(first, { folders: { roots: [] } }));
-    const last = retry(second, { word: { text: "x" }, folders: { roots: [1] } });
-    expect(await client.call("tools/call", last)).toMatchObject({
-      content: [{ text: '[{"roots":[]},{"text":"x"}]' }],
-    });
+it("the answers of earlier rounds cannot be replaced in a later round", async () => {
+  const client = fakeClient(server, { caller });
+  const first = await client.call("tools/call", { name: "t" });
+  const second = await client.call("tools/call", retry(first, { folders: { roots: [] } }));
+  const last = retry(second, { word: { text: "x" }, folders: { roots: [1] } });
+  expect(await client.call("tools/call", last)).toMatchObject({
+    content: [{ text: '[{"roots":[]},{"text":"x"}]' }],
   });
+});
 
-  it("have a limit", async () => {
-    const client = fakeClient(server, { caller });
-    const first = await client.call("tools/call", { name: "t" });
-    const long = retry(first, { folders: { roots: ["x".repeat(1_100_000)] } });
-    expect((await client.callError("tools/call", long)).message).toContain("longer than 1048576 characters");
-  });
+it("the answers of earlier rounds have a limit", async () => {
+  const client = fakeClient(server, { caller });
+  const first = await client.call("tools/call", { name: "t" });
+  const long = retry(first, { folders: { roots: ["x".repeat(1_100_000)] } });
+  expect((await client.callError("tools/call", long)).message).toContain("longer than 1048576 characters");
 });

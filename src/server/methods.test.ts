@@ -26,7 +26,7 @@ async function connectTo(server: Server, options: ConnectInMemoryOptions): Promi
 }
 
 describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in revision %s", (revision, style) => {
-  it("a method gets its params and returns its result as it is", async () => {
+  it("methods of one's own: a method gets its params and returns its result as it is", async () => {
     const result = { found: ["a"], ttlMs: 5, cacheScope: "mine", nested: { resultType: "x" } };
     const handler = vi.fn(() => result);
     const server = createServer(INFO).method("acme/search", handler);
@@ -38,7 +38,7 @@ describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in re
     await expect(client.request("acme/other")).rejects.toMatchObject({ code: -32601 });
   });
 
-  it("a schema checks the params", async () => {
+  it("methods of one's own: a schema checks the params", async () => {
     const server = createServer(INFO).method(
       "acme/double",
       { input: z.object({ n: z.coerce.number() }) },
@@ -55,7 +55,7 @@ describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in re
     });
   });
 
-  it("notifications pass in both directions, within a call and outside", async () => {
+  it("methods of one's own: notifications pass in both directions, within a call and outside", async () => {
     const seen: Notification[] = [];
     const opened = vi.fn();
     const server = createServer(INFO)
@@ -78,7 +78,7 @@ describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in re
     ]);
   });
 
-  it("capabilities are declared in both directions", async () => {
+  it("methods of one's own: capabilities are declared in both directions", async () => {
     const capabilities = { experimental: { a: { b: 1 } }, extensions: { "com.example/ui": { c: [2] } } };
     let declared: unknown;
     const server = createServer({ ...INFO, capabilities }).method("acme/look", (_params, { caller }) => {
@@ -90,7 +90,7 @@ describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in re
     expect(declared).toEqual(capabilities);
   });
 
-  it("a request to the client passes in a session, and is refused otherwise", async () => {
+  it("methods of one's own: a request to the client passes in a session, and is refused otherwise", async () => {
     const server = createServer(INFO).tool("pick", {}, async (_args, { ask }) => {
       const { picked } = await ask({ method: "acme/pick", params: { of: [1, 2] } });
       return String(picked);
@@ -104,107 +104,95 @@ describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in re
   });
 });
 
-describe("a client without onRequest", () => {
-  it("does not know the request", async () => {
-    const server = createServer(INFO).method("acme/ask", (_params, { ask }) =>
-      ask({ method: "acme/pick", params: {} }),
-    );
-    const { client } = await connectTo(server, { revision: NEWEST_SESSION.name });
-    await expect(client.request("acme/ask")).rejects.toMatchObject({ code: -32601 });
-  });
+it("a client without onRequest does not know the request", async () => {
+  const server = createServer(INFO).method("acme/ask", (_params, { ask }) => ask({ method: "acme/pick", params: {} }));
+  const { client } = await connectTo(server, { revision: NEWEST_SESSION.name });
+  await expect(client.request("acme/ask")).rejects.toMatchObject({ code: -32601 });
 });
 
-describe("a session with a server that has no lists", () => {
-  it("still gets its notifications, once", async () => {
-    const server = createServer(INFO).method("acme/none", () => undefined);
-    const { client, received } = await connectTo(server, { revision: NEWEST_SESSION.name });
-    await client.ping();
-    await client.request("acme/none");
-    server.notify({ method: TICK });
-    await client.ping();
-    expect(received.filter((message) => "method" in message)).toEqual([{ jsonrpc: "2.0", method: TICK }]);
-  });
+it("a session with a server that has no lists still gets its notifications, once", async () => {
+  const server = createServer(INFO).method("acme/none", () => undefined);
+  const { client, received } = await connectTo(server, { revision: NEWEST_SESSION.name });
+  await client.ping();
+  await client.request("acme/none");
+  server.notify({ method: TICK });
+  await client.ping();
+  expect(received.filter((message) => "method" in message)).toEqual([{ jsonrpc: "2.0", method: TICK }]);
 });
 
-describe("a client that notifies without end", () => {
-  it("can have a thousand notifications that wait or run, and the rest is dropped", async () => {
-    let release = (): void => undefined;
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const opened = vi.fn(() => gate);
-    const server = createServer(INFO).onNotification("acme/opened", opened);
-    const { client } = await connectTo(server, { revision: NEWEST_SESSION.name });
-    for (let count = 0; count < 3_000; count += 1) await client.notify("acme/opened");
-    await client.ping();
-    expect(opened).toHaveBeenCalledTimes(256);
-    release();
-    await eventually(() => expect(opened).toHaveBeenCalledTimes(1_000));
-    await client.ping();
-    await client.notify("acme/opened");
-    await eventually(() => expect(opened).toHaveBeenCalledTimes(1_001));
+it("a client that notifies without end can have a thousand notifications that wait or run, and the rest is dropped", async () => {
+  let release = (): void => undefined;
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
   });
+  const opened = vi.fn(() => gate);
+  const server = createServer(INFO).onNotification("acme/opened", opened);
+  const { client } = await connectTo(server, { revision: NEWEST_SESSION.name });
+  for (let count = 0; count < 3_000; count += 1) await client.notify("acme/opened");
+  await client.ping();
+  expect(opened).toHaveBeenCalledTimes(256);
+  release();
+  await eventually(() => expect(opened).toHaveBeenCalledTimes(1_000));
+  await client.ping();
+  await client.notify("acme/opened");
+  await eventually(() => expect(opened).toHaveBeenCalledTimes(1_001));
 });
 
-describe("in memory", () => {
-  it("methods and notifications need no connection", async () => {
-    const opened = vi.fn();
-    const server = createServer(INFO)
-      .method("acme/search", () => ({ a: 1 }))
-      .onNotification("acme/opened", opened);
-    const client = await connect(server);
-    expect(await client.request("acme/search")).toEqual({ a: 1 });
-    await client.notify("acme/opened", { a: 1 });
-    await client.notify("acme/closed");
-    expect(opened).toHaveBeenCalledTimes(1);
-    await client.close();
-  });
+it("in memory, methods and notifications need no connection", async () => {
+  const opened = vi.fn();
+  const server = createServer(INFO)
+    .method("acme/search", () => ({ a: 1 }))
+    .onNotification("acme/opened", opened);
+  const client = await connect(server);
+  expect(await client.request("acme/search")).toEqual({ a: 1 });
+  await client.notify("acme/opened", { a: 1 });
+  await client.notify("acme/closed");
+  expect(opened).toHaveBeenCalledTimes(1);
+  await client.close();
 });
 
-describe("mistakes", () => {
-  const server = createServer(INFO);
+const server = createServer(INFO);
 
-  it.each(["tools/call", "ping", "initialize", "roots/list", "notifications/progress", "shutdown"])(
-    "the name %s is refused",
-    (name) => {
-      const problem = "the name is a method of the protocol; choose another";
-      expect(() => server.method(name, () => ({}))).toThrow(`Method ${name}: ${problem}`);
-      expect(() => server.onNotification(name, () => ({}))).toThrow(`Notification ${name}: ${problem}`);
-      expect(() => server.notify({ method: name })).toThrow(`${name} is a method of the protocol`);
-    },
+it.each(["tools/call", "ping", "initialize", "roots/list", "notifications/progress", "shutdown"])(
+  "mistakes: the name %s is refused",
+  (name) => {
+    const problem = "the name is a method of the protocol; choose another";
+    expect(() => server.method(name, () => ({}))).toThrow(`Method ${name}: ${problem}`);
+    expect(() => server.onNotification(name, () => ({}))).toThrow(`Notification ${name}: ${problem}`);
+    expect(() => server.notify({ method: name })).toThrow(`${name} is a method of the protocol`);
+  },
+);
+
+it("mistakes wrong options and handlers are named", () => {
+  expect(() => server.method("a/b", { inputs: {} } as never, () => ({}))).toThrow("did you mean `input`?");
+  expect(() => server.method("a/b", {} as never)).toThrow("Method a/b: the handler is missing");
+  expect(() => server.onNotification("a/b", undefined as never)).toThrow("Notification a/b: the handler is missing");
+  expect(() => createServer({ ...INFO, capabilities: { tools: {} } as never })).toThrow("capabilities.tools");
+  expect(() => createServer({ ...INFO, capabilities: { experimental: 1 } as never })).toThrow(
+    "createServer(): `capabilities.experimental` must be an object",
   );
+});
 
-  it("wrong options and handlers are named", () => {
-    expect(() => server.method("a/b", { inputs: {} } as never, () => ({}))).toThrow("did you mean `input`?");
-    expect(() => server.method("a/b", {} as never)).toThrow("Method a/b: the handler is missing");
-    expect(() => server.onNotification("a/b", undefined as never)).toThrow("Notification a/b: the handler is missing");
-    expect(() => createServer({ ...INFO, capabilities: { tools: {} } as never })).toThrow("capabilities.tools");
-    expect(() => createServer({ ...INFO, capabilities: { experimental: 1 } as never })).toThrow(
-      "createServer(): `capabilities.experimental` must be an object",
-    );
-  });
+it("mistakes: a client cannot send a notification of the protocol itself", async () => {
+  const client = await connect(createServer(INFO));
+  await expect(client.notify("notifications/initialized")).rejects.toThrow(TypeError);
+  await client.close();
+});
 
-  it("a client cannot send a notification of the protocol itself", async () => {
-    const client = await connect(createServer(INFO));
-    await expect(client.notify("notifications/initialized")).rejects.toThrow(TypeError);
-    await client.close();
-  });
-
-  it("a handler's error and a result that is not an object are errors of the request", async () => {
-    const failing = createServer(INFO)
-      .method("acme/throw", () => {
-        throw new Error("broken");
-      })
-      .method("acme/refuse", () => {
-        throw new McpError(-31_000, "no", { a: 1 });
-      })
-      .method("acme/text", () => "text" as never);
-    const { client } = await connectTo(failing, { revision: NEWEST.name });
-    await expect(client.request("acme/throw")).rejects.toMatchObject({ code: -32603, message: "broken" });
-    await expect(client.request("acme/refuse")).rejects.toMatchObject({ code: -31_000, message: "no", data: { a: 1 } });
-    await expect(client.request("acme/text")).rejects.toMatchObject({
-      code: -32603,
-      message: "The result of acme/text must be an object",
-    });
+it("mistakes: a handler's error and a result that is not an object are errors of the request", async () => {
+  const failing = createServer(INFO)
+    .method("acme/throw", () => {
+      throw new Error("broken");
+    })
+    .method("acme/refuse", () => {
+      throw new McpError(-31_000, "no", { a: 1 });
+    })
+    .method("acme/text", () => "text" as never);
+  const { client } = await connectTo(failing, { revision: NEWEST.name });
+  await expect(client.request("acme/throw")).rejects.toMatchObject({ code: -32603, message: "broken" });
+  await expect(client.request("acme/refuse")).rejects.toMatchObject({ code: -31_000, message: "no", data: { a: 1 } });
+  await expect(client.request("acme/text")).rejects.toMatchObject({
+    code: -32603,
+    message: "The result of acme/text must be an object",
   });
 });

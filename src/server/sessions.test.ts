@@ -30,44 +30,42 @@ const count = async (client: { callTool(name: string): Promise<{ content: unknow
   return (content as [{ text: string }])[0].text;
 };
 
-describe("the session of a client", () => {
-  it.each(SESSIONS)("has an id and state of its own until it ends: %s", async (revision) => {
-    const ended: string[] = [];
-    const server = counting(ended);
-    const one = await connectInMemory(server, { revision });
-    const other = await connectInMemory(server, { revision });
-    const first = await count(one.client);
-    const id = first.split(":")[0];
-    expect(first).toBe(`${id}: 1`);
-    expect(await count(other.client)).toMatch(/: 1$/);
-    expect(await count(one.client)).toBe(`${id}: 2`);
-    await one.close();
-    expect(ended).toEqual([id]);
-    expect(await count(other.client)).toMatch(/: 2$/);
-    await other.close();
-    expect(ended).toHaveLength(2);
-  });
+it.each(SESSIONS)("the session of a client has an id and state of its own until it ends: %s", async (revision) => {
+  const ended: string[] = [];
+  const server = counting(ended);
+  const one = await connectInMemory(server, { revision });
+  const other = await connectInMemory(server, { revision });
+  const first = await count(one.client);
+  const id = first.split(":")[0];
+  expect(first).toBe(`${id}: 1`);
+  expect(await count(other.client)).toMatch(/: 1$/);
+  expect(await count(one.client)).toBe(`${id}: 2`);
+  await one.close();
+  expect(ended).toEqual([id]);
+  expect(await count(other.client)).toMatch(/: 2$/);
+  await other.close();
+  expect(ended).toHaveLength(2);
+});
 
-  it("exists in memory", async () => {
-    const ended: string[] = [];
-    const server = counting(ended);
-    const [one, other] = [await connect(server), await connect(server)];
-    expect((await count(one)).split(": ")[1]).toBe("1");
-    expect((await count(one)).split(": ")[1]).toBe("2");
-    expect((await count(other)).split(": ")[1]).toBe("1");
-    await one.close();
-    expect(ended).toHaveLength(1);
-    await other.close();
-  });
+it("the session of a client exists in memory", async () => {
+  const ended: string[] = [];
+  const server = counting(ended);
+  const [one, other] = [await connect(server), await connect(server)];
+  expect((await count(one)).split(": ")[1]).toBe("1");
+  expect((await count(one)).split(": ")[1]).toBe("2");
+  expect((await count(other)).split(": ")[1]).toBe("1");
+  await one.close();
+  expect(ended).toHaveLength(1);
+  await other.close();
+});
 
-  it.each(STATELESS)("does not exist in a stateless revision: %s", async (revision) => {
-    await using connection = await connectInMemory(counting(), { revision });
-    expect(await count(connection.client)).toBe("no session");
-  });
+it.each(STATELESS)("the session of a client does not exist in a stateless revision: %s", async (revision) => {
+  await using connection = await connectInMemory(counting(), { revision });
+  expect(await count(connection.client)).toBe("no session");
 });
 
 describe("the session", () => {
-  it.each(SESSIONS)("is one object for middleware and handlers, also in a task: %s", async (revision) => {
+  it.each(SESSIONS)("the session is one object for middleware and handlers, also in a task: %s", async (revision) => {
     const seen: unknown[] = [];
     const note = (_args: unknown, { session }: Pick<Context, "session">): string => {
       seen.push(session);
@@ -89,7 +87,7 @@ describe("the session", () => {
   });
 
   it.each([...SESSIONS, "in memory"])(
-    "sends notifications to its client alone, outside of calls: %s",
+    "the session sends notifications to its client alone, outside of calls: %s",
     async (revision) => {
       const sessions: Session[] = [];
       const server = createServer(info).tool("begin", {}, (_args, { session }) => void sessions.push(session!));
@@ -130,84 +128,89 @@ describe("the session", () => {
       { method: "acme/tick", params: endless },
       "acme/tick: `params` is a value that contains itself, which cannot be sent",
     ],
-  ])("refuses a notification that cannot be sent, wherever an author sends it: %o", async (wrong, problem) => {
-    const failures: unknown[] = [];
-    const server = createServer(info).tool("send", {}, (_args, { session, notify }) => {
-      for (const send of [session!.notify, notify, server.notify]) {
-        try {
-          send(wrong as Notification);
-        } catch (error) {
-          failures.push(error);
+  ])(
+    "the session refuses a notification that cannot be sent, wherever an author sends it: %o",
+    async (wrong, problem) => {
+      const failures: unknown[] = [];
+      const server = createServer(info).tool("send", {}, (_args, { session, notify }) => {
+        for (const send of [session!.notify, notify, server.notify]) {
+          try {
+            send(wrong as Notification);
+          } catch (error) {
+            failures.push(error);
+          }
         }
+      });
+      await using client = await connect(server);
+      await using connection = await connectInMemory(server, { revision: SESSIONS[0]! });
+      for (const each of [client, connection.client]) await each.callTool("send");
+      expect(failures).toHaveLength(6);
+      for (const failure of failures) {
+        expect(failure).toBeInstanceOf(TypeError);
+        expect(String(failure)).toContain(problem);
       }
-    });
-    await using client = await connect(server);
-    await using connection = await connectInMemory(server, { revision: SESSIONS[0]! });
-    for (const each of [client, connection.client]) await each.callTool("send");
-    expect(failures).toHaveLength(6);
-    for (const failure of failures) {
-      expect(failure).toBeInstanceOf(TypeError);
-      expect(String(failure)).toContain(problem);
-    }
-    const { method, params } = Object(wrong) as Notification;
-    await expect(client.notify(method, params)).rejects.toThrow(TypeError);
-  });
+      const { method, params } = Object(wrong) as Notification;
+      await expect(client.notify(method, params)).rejects.toThrow(TypeError);
+    },
+  );
 
-  it.each(REVISION_NAMES)("of a gateway's client is the one that a server behind it sees: %s", async (revision) => {
-    await using connection = await connectInMemory(chain().to({ one: counting() }), { revision });
-    const answer = await count(connection.client);
-    expect(answer).toMatch(SESSIONS.includes(revision) ? /^session \d+: 1$/ : /^no session$/);
-  });
+  it.each(REVISION_NAMES)(
+    "the session of a gateway's client is the one that a server behind it sees: %s",
+    async (revision) => {
+      await using connection = await connectInMemory(chain().to({ one: counting() }), { revision });
+      const answer = await count(connection.client);
+      expect(answer).toMatch(SESSIONS.includes(revision) ? /^session \d+: 1$/ : /^no session$/);
+    },
+  );
 });
 
-describe("context.meta", () => {
-  it.each(REVISION_NAMES)("is what the client sent beside the arguments: %s", async (revision) => {
-    const server = createServer(info).tool("trace", {}, (_args, { meta }) => meta["traceparent"] ?? "none");
-    await using connection = await connectInMemory(server, { revision });
-    const traced = await connection.client.callTool("trace", {}, { meta: { traceparent: "00-abc-def-01" } });
-    expect(traced.content).toEqual([{ type: "text", text: "00-abc-def-01" }]);
-    expect((await connection.client.callTool("trace")).content).toEqual([{ type: "text", text: "none" }]);
-  });
+it.each(REVISION_NAMES)("context.meta is what the client sent beside the arguments: %s", async (revision) => {
+  const server = createServer(info).tool("trace", {}, (_args, { meta }) => meta["traceparent"] ?? "none");
+  await using connection = await connectInMemory(server, { revision });
+  const traced = await connection.client.callTool("trace", {}, { meta: { traceparent: "00-abc-def-01" } });
+  expect(traced.content).toEqual([{ type: "text", text: "00-abc-def-01" }]);
+  expect((await connection.client.callTool("trace")).content).toEqual([{ type: "text", text: "none" }]);
 });
 
-describe("visible", () => {
-  const forAdmins = createServer(info)
-    .tool("open", {}, () => "x")
-    .tool("secret", { visible: ({ principal }) => principal === "admin" }, () => "x")
-    .resource("a:open", {}, () => "x")
-    .resource("a:secret", { visible: ({ principal }) => principal === "admin" }, () => "x")
-    .template("t:{id}", { visible: ({ principal }) => principal === "admin", complete: { id: () => ["1"] } }, () => "x")
-    .prompt("open", { arguments: { a: { complete: () => ["1"] } } }, () => "x")
-    .prompt("secret", { visible: ({ principal }) => principal === "admin" }, () => "x");
+const forAdmins = createServer(info)
+  .tool("open", {}, () => "x")
+  .tool("secret", { visible: ({ principal }) => principal === "admin" }, () => "x")
+  .resource("a:open", {}, () => "x")
+  .resource("a:secret", { visible: ({ principal }) => principal === "admin" }, () => "x")
+  .template("t:{id}", { visible: ({ principal }) => principal === "admin", complete: { id: () => ["1"] } }, () => "x")
+  .prompt("open", { arguments: { a: { complete: () => ["1"] } } }, () => "x")
+  .prompt("secret", { visible: ({ principal }) => principal === "admin" }, () => "x");
 
-  it.each(REVISION_NAMES)("hides what a caller may not see, as if it did not exist: %s", async (revision) => {
-    for (const [principal, seen] of [
-      ["admin", ["open", "secret"]],
-      ["ada", ["open"]],
-    ] as const) {
-      await using connection = await connectInMemory(forAdmins, { revision, caller: { principal } });
-      const { client } = connection;
-      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(seen);
-      expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(seen);
-      expect((await client.listResources()).resources.map(({ uri }) => uri.slice(2))).toEqual(seen);
-      expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(seen.length - 1);
-      const used = await Promise.allSettled([
-        client.callTool("secret"),
-        client.getPrompt("secret"),
-        client.readResource("a:secret"),
-        client.readResource("t:1"),
-      ]);
-      const expected = principal === "admin" ? "fulfilled" : "rejected";
-      expect(used.map(({ status }) => status)).toEqual([expected, expected, expected, expected]);
-      if (principal === "ada") {
-        expect(String((used[0] as PromiseRejectedResult).reason)).toContain("Tool not found: secret");
-        const ref = { type: "ref/resource", uri: "t:{id}" } as const;
-        await expect(client.complete(ref, { name: "id", value: "" })).rejects.toThrow();
-      }
+it.each(REVISION_NAMES)("visible hides what a caller may not see, as if it did not exist: %s", async (revision) => {
+  for (const [principal, seen] of [
+    ["admin", ["open", "secret"]],
+    ["ada", ["open"]],
+  ] as const) {
+    await using connection = await connectInMemory(forAdmins, { revision, caller: { principal } });
+    const { client } = connection;
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(seen);
+    expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(seen);
+    expect((await client.listResources()).resources.map(({ uri }) => uri.slice(2))).toEqual(seen);
+    expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(seen.length - 1);
+    const used = await Promise.allSettled([
+      client.callTool("secret"),
+      client.getPrompt("secret"),
+      client.readResource("a:secret"),
+      client.readResource("t:1"),
+    ]);
+    const expected = principal === "admin" ? "fulfilled" : "rejected";
+    expect(used.map(({ status }) => status)).toEqual([expected, expected, expected, expected]);
+    if (principal === "ada") {
+      expect(String((used[0] as PromiseRejectedResult).reason)).toContain("Tool not found: secret");
+      const ref = { type: "ref/resource", uri: "t:{id}" } as const;
+      await expect(client.complete(ref, { name: "id", value: "" })).rejects.toThrow();
     }
-  });
+  }
+});
 
-  it.each(SESSIONS)("may depend on the session, and server.notify tells that it has changed: %s", async (revision) => {
+it.each(SESSIONS)(
+  "visible may depend on the session, and server.notify tells that it has changed: %s",
+  async (revision) => {
     const server: Server = createServer(info)
       .tool("unlock", {}, (_args, { session }) => {
         session?.state.set("unlocked", true);
@@ -223,34 +226,32 @@ describe("visible", () => {
     await changed.promise;
     expect((await one.client.listTools()).tools).toHaveLength(2);
     expect((await other.client.listTools()).tools).toHaveLength(1);
+  },
+);
+
+it.each(SESSIONS)("server.log reaches sessions that want the level, outside of a call: %s", async (revision) => {
+  const server = createServer({ ...info, logging: true }).tool("t", {}, () => "x");
+  const logged: LogMessageParams[] = [];
+  const done = deferred();
+  await using connection = await connectInMemory(server, {
+    revision,
+    onLog: (message) => {
+      logged.push(message);
+      if (message.data === "last") done.resolve();
+    },
   });
+  await connection.client.setLogLevel("warning");
+  server.log("info", "too quiet");
+  server.log("error", { disk: "full" }, "disks");
+  server.log("critical", "last");
+  await done.promise;
+  expect(logged).toMatchObject([
+    { level: "error", logger: "disks", data: { disk: "full" } },
+    { level: "critical", data: "last" },
+  ]);
+  expect(logged).toHaveLength(2);
 });
 
-describe("server.log", () => {
-  it.each(SESSIONS)("reaches sessions that want the level, outside of a call: %s", async (revision) => {
-    const server = createServer({ ...info, logging: true }).tool("t", {}, () => "x");
-    const logged: LogMessageParams[] = [];
-    const done = deferred();
-    await using connection = await connectInMemory(server, {
-      revision,
-      onLog: (message) => {
-        logged.push(message);
-        if (message.data === "last") done.resolve();
-      },
-    });
-    await connection.client.setLogLevel("warning");
-    server.log("info", "too quiet");
-    server.log("error", { disk: "full" }, "disks");
-    server.log("critical", "last");
-    await done.promise;
-    expect(logged).toMatchObject([
-      { level: "error", logger: "disks", data: { disk: "full" } },
-      { level: "critical", data: "last" },
-    ]);
-    expect(logged).toHaveLength(2);
-  });
-
-  it("needs a known level", () => {
-    expect(() => createServer(info).log("loud" as never, "x")).toThrow('Unknown log level "loud"');
-  });
+it("server.log needs a known level", () => {
+  expect(() => createServer(info).log("loud" as never, "x")).toThrow('Unknown log level "loud"');
 });

@@ -1,6 +1,6 @@
 // Unusual thrown values: each becomes a message, in the result of a tool and in a protocol error.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { createServer } from "./server.ts";
 
@@ -36,20 +36,21 @@ const thrown: readonly (readonly [string, unknown, string])[] = [
   ["an error without a message", new RangeError(), "RangeError"],
 ];
 
-describe("a value thrown by a handler", () => {
-  it.each(thrown)("%s: is a message in the result of a tool", async (_what, error, text) => {
-    const server = createServer({ name: "test", version: "1" }).tool("t", {}, () => {
-      throw error;
-    });
-    const result = await fakeClient(server).call("tools/call", { name: "t" });
-    expect(result).toMatchObject({ content: [{ type: "text", text }], isError: true });
+it.each(thrown)("a value thrown by a handler: %s: is a message in the result of a tool", async (_what, error, text) => {
+  const server = createServer({ name: "test", version: "1" }).tool("t", {}, () => {
+    throw error;
   });
+  const result = await fakeClient(server).call("tools/call", { name: "t" });
+  expect(result).toMatchObject({ content: [{ type: "text", text }], isError: true });
+});
 
-  it.each(thrown)("%s: is a message in the error of a resource", async (_what, error, text) => {
+it.each(thrown)(
+  "a value thrown by a handler: %s: is a message in the error of a resource",
+  async (_what, error, text) => {
     const server = createServer({ name: "test", version: "1" }).resource("a:b", {}, () => {
       throw error;
     });
     const refused = await fakeClient(server).callError("resources/read", { uri: "a:b" });
     expect(refused.toBody()).toEqual({ code: -32603, message: text, data: { kind: "internal_error" } });
-  });
-});
+  },
+);

@@ -35,16 +35,16 @@ const problemOf = async (make: () => unknown): Promise<string> => {
 describe("the return value of a tool", () => {
   const text = (value: string): object[] => [{ type: "text", text: value }];
 
-  it("a string is one text block", () => {
+  it("the return value of a tool: a string is one text block", () => {
     expect(toolResult("t", "hi")).toEqual({ content: text("hi"), isError: false });
     expect(toolResult("t", "")).toEqual({ content: text(""), isError: false });
   });
 
-  it("undefined is empty content", () => {
+  it("the return value of a tool: undefined is empty content", () => {
     expect(toolResult("t", undefined)).toEqual({ content: [], isError: false });
   });
 
-  it("an array of content blocks is content", () => {
+  it("the return value of a tool: an array of content blocks is content", () => {
     const blocks = [
       { type: "text", text: "a", annotations: { priority: 1 } },
       { type: "image", data: "aGk=", mimeType: "image/png" },
@@ -56,7 +56,7 @@ describe("the return value of a tool", () => {
     for (const block of blocks) expect(toolResult("t", [block])).toEqual({ content: [block], isError: false });
   });
 
-  it("a resource link without a name gets its URI as name", () => {
+  it("the return value of a tool: a resource link without a name gets its URI as name", () => {
     const link = { type: "resource_link", uri: "x:y", title: "Y" };
     const named = { ...link, name: "x:y" };
     const content = [{ type: "text", text: "see" }, link, { ...link, name: "y" }];
@@ -66,13 +66,13 @@ describe("the return value of a tool", () => {
     expect(link).not.toHaveProperty("name");
   });
 
-  it("an object with a content array is the whole result", () => {
+  it("the return value of a tool: an object with a content array is the whole result", () => {
     const result = { content: text("no"), isError: true, _meta: { a: 1 }, extra: 2 };
     expect(toolResult("t", result)).toEqual(result);
     expect(toolResult("t", { content: [] })).toEqual({ content: [], isError: false });
   });
 
-  it("anything else is structured content with its JSON as text", () => {
+  it("the return value of a tool: anything else is structured content with its JSON as text", () => {
     const values = [
       { a: 1 },
       42,
@@ -93,7 +93,7 @@ describe("the return value of a tool", () => {
     }
   });
 
-  it("an error is the same as if it was thrown", () => {
+  it("the return value of a tool: an error is the same as if it was thrown", () => {
     expect(() => toolResult("t", new RangeError("too far"))).toThrow(new RangeError("too far"));
   });
 
@@ -132,7 +132,7 @@ describe("the return value of a tool", () => {
       "[0].data, which must be a string, not bytes",
     ],
     [[{ type: "text", text: "a" }, "b"], "[1], which must be a content block"],
-  ])("blocks that the protocol does not allow are an error: %j", async (value, problem) => {
+  ])("the return value of a tool: blocks that the protocol does not allow are an error: %j", async (value, problem) => {
     expect(await problemOf(() => toolResult("t", value))).toContain(`Tool t returned ${problem}`);
   });
 
@@ -149,7 +149,7 @@ describe("the return value of a tool", () => {
     ["an async generator", { all: (async function* () {})() }, ", at all, an async iterator"],
     ["a response", { page: new Response("x") }, ", at page, an object of the class Response without JSON fields"],
     ["a function in an array", [() => 1], ", at [0], a function"],
-  ])("%s inside a value is an error that says where", async (_what, value, problem) => {
+  ])("the return value of a tool: %s inside a value is an error that says where", async (_what, value, problem) => {
     expect(await problemOf(() => toolResult("t", value))).toContain(`Tool t returned${problem}`);
     const whole = { content: [], structuredContent: value };
     expect(await problemOf(() => toolResult("t", whole))).toContain("Tool t returned, at structuredContent");
@@ -173,7 +173,7 @@ describe("the return value of a tool", () => {
     [[circle], "a value that cannot be sent: Converting circular structure to JSON"],
   ];
 
-  it("a value that cannot be sent is an error that says why", async () => {
+  it("the return value of a tool: a value that cannot be sent is an error that says why", async () => {
     const any = (value: unknown): { value: unknown } => ({ value });
     for (const [value, why] of odd) {
       expect(await problemOf(() => toolResult("odd", value))).toContain(`Tool odd returned ${why}`);
@@ -184,7 +184,7 @@ describe("the return value of a tool", () => {
     }
   });
 
-  it("values that JSON converts are sent as JSON converts them", () => {
+  it("the return value of a tool: values that JSON converts are sent as JSON converts them", () => {
     const day = new Date(0);
     expect(toolResult("t", day)).toEqual({
       content: text(JSON.stringify(day)),
@@ -202,61 +202,59 @@ describe("the return value of a tool", () => {
   });
 });
 
-describe("the return value of a tool with an output schema", () => {
-  const pass = (value: unknown): { value: unknown } => ({ value });
-  const fail = (): { issues: string[] } => ({ issues: ["a: is required", "b: is wrong"] });
+const pass = (value: unknown): { value: unknown } => ({ value });
+const fail = (): { issues: string[] } => ({ issues: ["a: is required", "b: is wrong"] });
 
-  it("is always structured content", async () => {
-    for (const value of ["text", [{ type: "text", text: "a" }], { content: [] }, null, 1]) {
-      expect(await checkedToolResult("t", value, pass)).toEqual({
-        content: [{ type: "text", text: JSON.stringify(value) }],
-        structuredContent: value,
-        isError: false,
-      });
-    }
-  });
-
-  it("is the value that the check returns", async () => {
-    const result = await checkedToolResult("t", { a: 1, b: 2 }, () => ({ value: { a: 1 } }));
-    expect(result.structuredContent).toEqual({ a: 1 });
-    expect(result.content).toEqual([{ type: "text", text: '{"a":1}' }]);
-  });
-
-  it("may be a whole result with structured content", async () => {
-    const whole = { content: [{ type: "text", text: "see" }], structuredContent: { a: 1 }, _meta: { b: 2 } };
-    expect(await checkedToolResult("t", whole, pass)).toEqual({ ...whole, isError: false });
-    expect(await problemOf(() => checkedToolResult("t", whole, fail))).toContain("does not fit its schema");
-    const linked = { ...whole, content: [{ type: "resource_link", uri: "x:y" }] };
-    expect(await checkedToolResult("t", linked, pass)).toMatchObject({
-      content: [{ ...linked.content[0], name: "x:y" }],
+it("the return value of a tool with an output schema is always structured content", async () => {
+  for (const value of ["text", [{ type: "text", text: "a" }], { content: [] }, null, 1]) {
+    expect(await checkedToolResult("t", value, pass)).toEqual({
+      content: [{ type: "text", text: JSON.stringify(value) }],
+      structuredContent: value,
+      isError: false,
     });
-  });
+  }
+});
 
-  it("may be converted by the check into something that can be sent", async () => {
-    const entries = (value: unknown): { value: unknown } => ({ value: [...(value as Map<string, number>)] });
-    const result = await checkedToolResult("t", new Map([["a", 1]]), entries);
-    expect(result).toMatchObject({ structuredContent: [["a", 1]], isError: false });
-  });
+it("the return value of a tool with an output schema is the value that the check returns", async () => {
+  const result = await checkedToolResult("t", { a: 1, b: 2 }, () => ({ value: { a: 1 } }));
+  expect(result.structuredContent).toEqual({ a: 1 });
+  expect(result.content).toEqual([{ type: "text", text: '{"a":1}' }]);
+});
 
-  it("may be an error, whatever the schema", async () => {
-    for (const check of [pass, fail]) {
-      await expect(checkedToolResult("t", new RangeError("no"), check)).rejects.toThrow(new RangeError("no"));
-    }
+it("the return value of a tool with an output schema may be a whole result with structured content", async () => {
+  const whole = { content: [{ type: "text", text: "see" }], structuredContent: { a: 1 }, _meta: { b: 2 } };
+  expect(await checkedToolResult("t", whole, pass)).toEqual({ ...whole, isError: false });
+  expect(await problemOf(() => checkedToolResult("t", whole, fail))).toContain("does not fit its schema");
+  const linked = { ...whole, content: [{ type: "resource_link", uri: "x:y" }] };
+  expect(await checkedToolResult("t", linked, pass)).toMatchObject({
+    content: [{ ...linked.content[0], name: "x:y" }],
   });
+});
 
-  it("must not be undefined", async () => {
-    const problem = await problemOf(() => checkedToolResult("t", undefined, pass));
-    expect(problem).toBe("Tool t returned undefined, which cannot be sent");
-  });
+it("the return value of a tool with an output schema may be converted by the check into something that can be sent", async () => {
+  const entries = (value: unknown): { value: unknown } => ({ value: [...(value as Map<string, number>)] });
+  const result = await checkedToolResult("t", new Map([["a", 1]]), entries);
+  expect(result).toMatchObject({ structuredContent: [["a", 1]], isError: false });
+});
 
-  it("may be an error result that does not fit the schema", async () => {
-    const failed = { content: [{ type: "text", text: "no" }], isError: true };
-    expect(await checkedToolResult("t", failed, fail)).toEqual(failed);
-  });
+it("the return value of a tool with an output schema may be an error, whatever the schema", async () => {
+  for (const check of [pass, fail]) {
+    await expect(checkedToolResult("t", new RangeError("no"), check)).rejects.toThrow(new RangeError("no"));
+  }
+});
 
-  it("is replaced by the issues if it does not fit", async () => {
-    expect(await problemOf(() => checkedToolResult("sum", {}, fail))).toBe(
-      "The output of the tool sum does not fit its schema:\n- a: is required\n- b: is wrong",
-    );
-  });
+it("the return value of a tool with an output schema must not be undefined", async () => {
+  const problem = await problemOf(() => checkedToolResult("t", undefined, pass));
+  expect(problem).toBe("Tool t returned undefined, which cannot be sent");
+});
+
+it("the return value of a tool with an output schema may be an error result that does not fit the schema", async () => {
+  const failed = { content: [{ type: "text", text: "no" }], isError: true };
+  expect(await checkedToolResult("t", failed, fail)).toEqual(failed);
+});
+
+it("the return value of a tool with an output schema is replaced by the issues if it does not fit", async () => {
+  expect(await problemOf(() => checkedToolResult("sum", {}, fail))).toBe(
+    "The output of the tool sum does not fit its schema:\n- a: is required\n- b: is wrong",
+  );
 });

@@ -43,7 +43,7 @@ async function calling(server: TaskServer, revision: string, capabilities: Loose
 }
 
 describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
-  it("gets the result of a tool that always runs as a task", async () => {
+  it("a client gets the result of a tool that always runs as a task", async () => {
     const server = insisting({ update: (taskId) => server.move(taskId, DONE) });
     const peer = await calling(server, revision, { roots: {} });
     server.move("task-1", { status: "input_required", inputRequests: { r: ROOTS } });
@@ -56,7 +56,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
     ).toEqual([false, true]);
   });
 
-  it("cancels the task with its call", async () => {
+  it("a client cancels the task with its call", async () => {
     const server = insisting();
     const peer = await calling(server, revision, {});
     peer.send({ method: "notifications/cancelled", params: { requestId: "call" } });
@@ -64,7 +64,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
     expect(peer.received.some(({ id, method }) => id === "call" && method === undefined)).toBe(false);
   });
 
-  it("gets the error of a task that failed, and of one that the server lost", async () => {
+  it("a client gets the error of a task that failed, and of one that the server lost", async () => {
     const failing = insisting();
     const peer = await calling(failing, revision, {});
     failing.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken" } });
@@ -75,7 +75,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
     expect(await other.answerTo("call")).toMatchObject({ error: { code: -32602 } });
   });
 
-  it("sees nothing else of tasks", async () => {
+  it("a client sees nothing else of tasks", async () => {
     const server = insisting();
     const peer = await servePeer(server.handler);
     const { result } = await peer.handshake(revision);
@@ -94,96 +94,92 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
   });
 });
 
-describe("a tool that always runs as a task", () => {
-  it("must be called as one if the client's revision has tasks and lists the tool so", async () => {
-    const server = insisting();
-    const handler: Handler = async (request, context) => {
-      const result = await server.handler(request, context);
-      if (request.method !== "tools/list") return result;
-      return {
-        ...result,
-        tools: [{ name: "job", inputSchema: { type: "object" }, execution: { taskSupport: "required" } }],
-      };
+it("a tool that always runs as a task must be called as one if the client's revision has tasks and lists the tool so", async () => {
+  const server = insisting();
+  const handler: Handler = async (request, context) => {
+    const result = await server.handler(request, context);
+    if (request.method !== "tools/list") return result;
+    return {
+      ...result,
+      tools: [{ name: "job", inputSchema: { type: "object" }, execution: { taskSupport: "required" } }],
     };
-    const peer = await servePeer(handler);
-    await peer.handshake(NEWEST_SESSION.name);
-    expect(await peer.request({ id: 1, method: "tools/call", params: { name: "job" } })).toMatchObject({
-      error: { code: -32601, message: "Tool job must be called as a task" },
-    });
-    expect(server.count("tools/call")).toBe(1);
+  };
+  const peer = await servePeer(handler);
+  await peer.handshake(NEWEST_SESSION.name);
+  expect(await peer.request({ id: 1, method: "tools/call", params: { name: "job" } })).toMatchObject({
+    error: { code: -32601, message: "Tool job must be called as a task" },
   });
-
-  it("is waited for if it was listed as optional", async () => {
-    const server = insisting();
-    const peer = await servePeer(server.handler);
-    await peer.handshake(NEWEST_SESSION.name);
-    expect(await peer.request({ id: "list", method: "tools/list" })).toMatchObject({
-      result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
-    });
-    peer.send({ id: "call", method: "tools/call", params: { name: "job" } });
-    await eventually(() => expect(server.count("tools/call")).toBe(2));
-    server.move("task-1", DONE);
-    expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
-  });
-
-  it("is refused to a stateless client that has not declared tasks, even in the last round only", async () => {
-    const peer = await servePeer(
-      taskServer({
-        call: async (_request, context) => {
-          await context.ask(ELICIT, { key: "name" });
-          return undefined as never;
-        },
-      }).handler,
-    );
-    const knows = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
-    const call = (id: number, capabilities: Loose, more: Loose = {}): Promise<Loose> => {
-      const params = { name: "job", _meta: statelessMeta(NEWEST.name, capabilities), ...more };
-      return peer.request({ id, method: "tools/call", params });
-    };
-    const { result } = (await call(1, knows)) as { result: Loose };
-    const round = { requestState: result["requestState"], inputResponses: { name: { action: "accept" } } };
-    expect(await call(2, { elicitation: {} }, round)).toMatchObject({ error: { code: -32021 } });
-    // The round is run once; a repeated retry that declares tasks gets its outcome.
-    expect(await call(3, knows, round)).toMatchObject({ result: { resultType: "task", taskId: "task-1" } });
-  });
+  expect(server.count("tools/call")).toBe(1);
 });
 
-describe("an input request whose connection is lost", () => {
-  it("is sent again on the next one, and the first is cancelled", async () => {
-    const server = taskServer({ update: (taskId) => server.move(taskId, DONE) });
-    const context: Context = {
-      revision: NEWEST.name,
-      caller: fakeCaller({ capabilities: { extensions: { [TASKS_EXTENSION]: {} } } }),
-      signal: new AbortController().signal,
-      notify: () => undefined,
-      ask: () => Promise.reject(new Error("Not by this way")),
-    };
-    const made = await server.handler({ method: "tools/call", params: { name: "job" } }, context);
-    const task = new CallerTask(server.handler, context, made, "job");
-    task.subscribe();
-    const signals: AbortSignal[] = [];
-    const answers: ((answer: Result) => void)[] = [];
-    const ask: Context["ask"] = (_request, { signal } = {}) =>
-      new Promise<Result>((resolve, reject) => {
-        if (signal === undefined) throw new Error("A question without a signal");
-        signals.push(signal);
-        answers.push(resolve);
-        signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-      });
-    const first = { isGone: false };
-    const wait = (carrier: { isGone: boolean }): Promise<Loose> => task.complete({ ...context, ask }, { carrier });
-    const one = wait(first);
-    server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
-    await eventually(() => expect(signals).toHaveLength(1));
-    const two = wait({ isGone: false });
-    first.isGone = true;
-    task.wake();
-    await eventually(() => expect(signals).toHaveLength(2));
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
-    answers[1]?.({ action: "accept" });
-    expect(await one).toMatchObject({ status: "completed" });
-    expect(await two).toMatchObject({ status: "completed" });
-    expect(server.count("tasks/update")).toBe(1);
-    expect(server.count("tasks/cancel")).toBe(0);
+it("a tool that always runs as a task is waited for if it was listed as optional", async () => {
+  const server = insisting();
+  const peer = await servePeer(server.handler);
+  await peer.handshake(NEWEST_SESSION.name);
+  expect(await peer.request({ id: "list", method: "tools/list" })).toMatchObject({
+    result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
   });
+  peer.send({ id: "call", method: "tools/call", params: { name: "job" } });
+  await eventually(() => expect(server.count("tools/call")).toBe(2));
+  server.move("task-1", DONE);
+  expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
+});
+
+it("a tool that always runs as a task is refused to a stateless client that has not declared tasks, even in the last round only", async () => {
+  const peer = await servePeer(
+    taskServer({
+      call: async (_request, context) => {
+        await context.ask(ELICIT, { key: "name" });
+        return undefined as never;
+      },
+    }).handler,
+  );
+  const knows = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
+  const call = (id: number, capabilities: Loose, more: Loose = {}): Promise<Loose> => {
+    const params = { name: "job", _meta: statelessMeta(NEWEST.name, capabilities), ...more };
+    return peer.request({ id, method: "tools/call", params });
+  };
+  const { result } = (await call(1, knows)) as { result: Loose };
+  const round = { requestState: result["requestState"], inputResponses: { name: { action: "accept" } } };
+  expect(await call(2, { elicitation: {} }, round)).toMatchObject({ error: { code: -32021 } });
+  // The round is run once; a repeated retry that declares tasks gets its outcome.
+  expect(await call(3, knows, round)).toMatchObject({ result: { resultType: "task", taskId: "task-1" } });
+});
+
+it("an input request whose connection is lost is sent again on the next one, and the first is cancelled", async () => {
+  const server = taskServer({ update: (taskId) => server.move(taskId, DONE) });
+  const context: Context = {
+    revision: NEWEST.name,
+    caller: fakeCaller({ capabilities: { extensions: { [TASKS_EXTENSION]: {} } } }),
+    signal: new AbortController().signal,
+    notify: () => undefined,
+    ask: () => Promise.reject(new Error("Not by this way")),
+  };
+  const made = await server.handler({ method: "tools/call", params: { name: "job" } }, context);
+  const task = new CallerTask(server.handler, context, made, "job");
+  task.subscribe();
+  const signals: AbortSignal[] = [];
+  const answers: ((answer: Result) => void)[] = [];
+  const ask: Context["ask"] = (_request, { signal } = {}) =>
+    new Promise<Result>((resolve, reject) => {
+      if (signal === undefined) throw new Error("A question without a signal");
+      signals.push(signal);
+      answers.push(resolve);
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    });
+  const first = { isGone: false };
+  const wait = (carrier: { isGone: boolean }): Promise<Loose> => task.complete({ ...context, ask }, { carrier });
+  const one = wait(first);
+  server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+  await eventually(() => expect(signals).toHaveLength(1));
+  const two = wait({ isGone: false });
+  first.isGone = true;
+  task.wake();
+  await eventually(() => expect(signals).toHaveLength(2));
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+  answers[1]?.({ action: "accept" });
+  expect(await one).toMatchObject({ status: "completed" });
+  expect(await two).toMatchObject({ status: "completed" });
+  expect(server.count("tasks/update")).toBe(1);
+  expect(server.count("tasks/cancel")).toBe(0);
 });

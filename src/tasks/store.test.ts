@@ -30,7 +30,7 @@ describe("TaskTable", () => {
     vi.useRealTimers();
   });
 
-  it("has the tasks in order", () => {
+  it("TaskTable has the tasks in order", () => {
     const table = new TaskTable<TaskWatch>(() => undefined, 10);
     for (const id of ["a", "b"]) table.add(task(id));
     expect(idsOf(table)).toEqual(["a", "b"]);
@@ -38,7 +38,7 @@ describe("TaskTable", () => {
     expect(table.get("none")).toBeUndefined();
   });
 
-  it("drops expired tasks, and those without expiry when it is closed", () => {
+  it("TaskTable drops expired tasks, and those without expiry when it is closed", () => {
     const dropped: string[] = [];
     const table = new TaskTable<TaskWatch>(({ id }) => void dropped.push(id), 10);
     table.add(task("a"));
@@ -54,7 +54,7 @@ describe("TaskTable", () => {
     expect(dropped).toEqual(["a", "b", "late"]);
   });
 
-  it("evicts the oldest finished task, or the oldest of all", () => {
+  it("TaskTable evicts the oldest finished task, or the oldest of all", () => {
     const table = new TaskTable<TaskWatch>(() => undefined, 1_000);
     for (let n = 0; n < 1_000; n += 1) table.add(task(String(n)));
     table.get("5")?.update({ taskId: "5", status: "completed" });

@@ -1,7 +1,7 @@
 // Headers compared with arguments, row by row. Header names are in lower case; repeated headers are one value.
 
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { checkHeaderParams, mirrorHeaders, headerParams } from "./header-params.ts";
 
 const annotated = (name: unknown, type: unknown = "string"): object => ({ type, "x-mcp-header": name });
@@ -130,53 +130,49 @@ const TABLE: readonly Row[] = [
   [{ region: "eu", dry: true }, region("eu"), "is missing for"],
 ];
 
-describe("checkHeaderParams", () => {
-  it("has a table of some size", () => {
-    expect(TABLE.length).toBeGreaterThan(60);
-  });
+it("checkHeaderParams has a table of some size", () => {
+  expect(TABLE.length).toBeGreaterThan(60);
+});
 
-  it.each(TABLE.map((row) => [row]))("compares %j", ([args, headers, fault]) => {
-    const said = checkHeaderParams(params, args, headers);
-    if (fault === undefined) expect(said).toBeUndefined();
-    else expect(said).toMatch(new RegExp(`^Header mismatch: mcp-param-[a-z-]+ ${fault} the argument [a-z.]+$`));
-  });
+it.each(TABLE.map((row) => [row]))("checkHeaderParams compares %j", ([args, headers, fault]) => {
+  const said = checkHeaderParams(params, args, headers);
+  if (fault === undefined) expect(said).toBeUndefined();
+  else expect(said).toMatch(new RegExp(`^Header mismatch: mcp-param-[a-z-]+ ${fault} the argument [a-z.]+$`));
+});
 
-  it("names the header and the argument", () => {
-    expect(checkHeaderParams(params, { at: { zone: "a" } }, {})).toBe(
-      "Header mismatch: mcp-param-zone is missing for the argument at.zone",
-    );
-  });
+it("checkHeaderParams names the header and the argument", () => {
+  expect(checkHeaderParams(params, { at: { zone: "a" } }, {})).toBe(
+    "Header mismatch: mcp-param-zone is missing for the argument at.zone",
+  );
+});
 
-  it("reads own properties only", () => {
-    const own = headerParams(of({ constructor: annotated("a"), toString: annotated("b") })).params;
-    expect(checkHeaderParams(own, {}, {})).toBeUndefined();
-    const wild = headerParams(
-      JSON.parse(`{"properties":{"__proto__":{"type":"string","x-mcp-header":"a"}}}`) as object,
-    );
-    const args = JSON.parse(`{"__proto__":"x"}`) as object;
-    expect(checkHeaderParams(wild.params, args, { "mcp-param-a": "x" })).toBeUndefined();
-    expect(checkHeaderParams(wild.params, args, {})).toContain("is missing");
-  });
+it("checkHeaderParams reads own properties only", () => {
+  const own = headerParams(of({ constructor: annotated("a"), toString: annotated("b") })).params;
+  expect(checkHeaderParams(own, {}, {})).toBeUndefined();
+  const wild = headerParams(JSON.parse(`{"properties":{"__proto__":{"type":"string","x-mcp-header":"a"}}}`) as object);
+  const args = JSON.parse(`{"__proto__":"x"}`) as object;
+  expect(checkHeaderParams(wild.params, args, { "mcp-param-a": "x" })).toBeUndefined();
+  expect(checkHeaderParams(wild.params, args, {})).toContain("is missing");
+});
 
-  it("accepts the headers that mirrorHeaders creates", () => {
-    const args = { region: "a\tb ", count: -0, dry: false, at: { zone: "" } };
-    const headers = mirrorHeaders(params, args);
-    expect(headers).toEqual({ ...region(base64("a\tb ")), ...count("0"), ...dry("false"), ...zone("") });
-    expect(checkHeaderParams(params, args, headers)).toBeUndefined();
-    expect(mirrorHeaders(params, { region: null, count: 1.5, dry: {}, at: 7 })).toEqual({});
-    const anyArguments = fc.record(
-      {
-        region: fc.oneof(fc.string({ unit: "binary" }), fc.constant(null)),
-        count: fc.maxSafeInteger(),
-        dry: fc.boolean(),
-        at: fc.record({ zone: fc.string() }, { requiredKeys: [] }),
-      },
-      { requiredKeys: [] },
-    );
-    fc.assert(
-      fc.property(anyArguments, (some) => {
-        expect(checkHeaderParams(params, some, mirrorHeaders(params, some))).toBeUndefined();
-      }),
-    );
-  });
+it("checkHeaderParams accepts the headers that mirrorHeaders creates", () => {
+  const args = { region: "a\tb ", count: -0, dry: false, at: { zone: "" } };
+  const headers = mirrorHeaders(params, args);
+  expect(headers).toEqual({ ...region(base64("a\tb ")), ...count("0"), ...dry("false"), ...zone("") });
+  expect(checkHeaderParams(params, args, headers)).toBeUndefined();
+  expect(mirrorHeaders(params, { region: null, count: 1.5, dry: {}, at: 7 })).toEqual({});
+  const anyArguments = fc.record(
+    {
+      region: fc.oneof(fc.string({ unit: "binary" }), fc.constant(null)),
+      count: fc.maxSafeInteger(),
+      dry: fc.boolean(),
+      at: fc.record({ zone: fc.string() }, { requiredKeys: [] }),
+    },
+    { requiredKeys: [] },
+  );
+  fc.assert(
+    fc.property(anyArguments, (some) => {
+      expect(checkHeaderParams(params, some, mirrorHeaders(params, some))).toBeUndefined();
+    }),
+  );
 });

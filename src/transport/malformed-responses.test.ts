@@ -3,7 +3,7 @@
 
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { connect } from "../client/connect.ts";
 import { serveTransport } from "../dialogue/connection.ts";
 import { encode } from "../jsonrpc/codec.ts";
@@ -55,8 +55,9 @@ const MALFORMED = {
   "in a batch": '[{"jsonrpc":"2.0","id":ID,"result":null}]',
 };
 
-describe("a malformed response of a server", () => {
-  it.each(Object.entries(MALFORMED))("%s fails the call at once", async (_name, text) => {
+it.each(Object.entries(MALFORMED))(
+  "a malformed response of a server: %s fails the call at once",
+  async (_name, text) => {
     const transport = scripted((message) => {
       if (!isRequest(message)) return [];
       if (message.method === "initialize") return [initialized(message)];
@@ -73,116 +74,115 @@ describe("a malformed response of a server", () => {
     } finally {
       await client.close();
     }
+  },
+);
+
+it("a malformed response of a server differs from a malformed request with the id of a call, which is answered", async () => {
+  const transport = scripted((message) => {
+    if (!isRequest(message)) return [];
+    if (message.method === "initialize") return [initialized(message)];
+    const id = JSON.stringify(message.id);
+    return [`{"jsonrpc":"2.0","id":${id},"method":7}`, `{"jsonrpc":"2.0","id":${id},"result":{}}`];
   });
-
-  it("differs from a malformed request with the id of a call, which is answered", async () => {
-    const transport = scripted((message) => {
-      if (!isRequest(message)) return [];
-      if (message.method === "initialize") return [initialized(message)];
-      const id = JSON.stringify(message.id);
-      return [`{"jsonrpc":"2.0","id":${id},"method":7}`, `{"jsonrpc":"2.0","id":${id},"result":{}}`];
-    });
-    const client = await connect(transport, { revision: NEWEST_SESSION.name, timeoutMs: 0 });
-    try {
-      await client.ping();
-      expect(transport.sent.at(-1)).toMatchObject({ error: { code: -32600 } });
-    } finally {
-      await client.close();
-    }
-  });
-});
-
-describe("a transport that passes on what it has not checked", () => {
-  const send = async (): Promise<void> => undefined;
-
-  /** Answers a ping with these fields, after what `first` does. */
-  async function ping(
-    fields: object,
-    first: (receive: Receive) => void,
-    respond: () => Promise<void> = send,
-  ): Promise<void> {
-    let receive: Receive = () => undefined;
-    const transport: Transport = {
-      start: async (taking) => void (receive = taking),
-      send: (message) => {
-        if (!isRequest(message as Message)) return respond();
-        const { id, method } = message as { id: number; method: string };
-        if (method !== "initialize") first(receive);
-        const answer = method === "initialize" ? JSON.parse(initialized(message as Message)) : { id, ...fields };
-        receive({ kind: "message", message: answer as Message });
-        return send();
-      },
-      close: send,
-    };
-    const client = await connect(transport, { revision: NEWEST_SESSION.name, timeoutMs: 0 });
-    try {
-      await client.ping();
-    } finally {
-      await client.close();
-    }
+  const client = await connect(transport, { revision: NEWEST_SESSION.name, timeoutMs: 0 });
+  try {
+    await client.ping();
+    expect(transport.sent.at(-1)).toMatchObject({ error: { code: -32600 } });
+  } finally {
+    await client.close();
   }
-
-  it.each([{ error: null }, { error: "x" }, { result: null }, { result: 5 }, {}])(
-    "fails the call: %j",
-    async (fields) => {
-      await expect(ping(fields, () => undefined)).rejects.toMatchObject({ kind: "protocol" });
-    },
-  );
-
-  it.each([[undefined], ["text"], [{ jsonrpc: "2.0", id: 2, result: {} }]])(
-    "ends the connection if that is not even an object with a kind: %j",
-    async (value) => {
-      const message = "The transport called its `receive` with";
-      await expect(ping({}, (receive) => receive(value as never))).rejects.toThrow(message);
-    },
-  );
-
-  it("may throw in place of rejecting, without an unhandled rejection", async () => {
-    const unhandled: unknown[] = [];
-    const onUnhandled = (error: unknown): void => void unhandled.push(error);
-    process.on("unhandledRejection", onUnhandled);
-    try {
-      const reply = (): never => {
-        throw new Error("closed");
-      };
-      await ping(
-        { result: {} },
-        (receive) => {
-          for (const method of ["ping", "roots/list"]) {
-            receive({ kind: "message", message: { jsonrpc: "2.0", id: method, method, params: {} } });
-          }
-        },
-        reply,
-      );
-      let receive: Receive = () => undefined;
-      const start: Transport["start"] = async (taking) => void (receive = taking);
-      const served = await serveTransport(createServer({ name: "s", version: "1" }), {
-        start,
-        send: reply,
-        close: send,
-      });
-      receive({ kind: "message", message: { jsonrpc: "2.0", id: 1, method: "ping", params: {} } });
-      await served.close();
-      await new Promise((resolve) => setImmediate(resolve));
-    } finally {
-      process.off("unhandledRejection", onUnhandled);
-    }
-    expect(unhandled).toEqual([]);
-  });
 });
 
-describe("a malformed response of a client", () => {
-  const asking = createServer({ name: "s", version: "1" }).tool("ask", {}, async (_args, { ask }) => {
-    const failure = await ask({ method: "roots/list", params: {} }).catch((error: unknown) => error);
-    return (failure as Error).message;
-  });
-  const request = (id: number, method: string, params: object): string =>
-    `${encode({ jsonrpc: "2.0", id, method, params: params as never })}\n`;
+const send = async (): Promise<void> => undefined;
 
-  it.each([
-    ["alone", NEWEST_SESSION.name, (response: string) => response],
-    ["in a batch", REVISIONS.find(({ batches }) => batches)?.name, (response: string) => `[${response}]`],
-  ])("%s fails the request of the server, and is not answered", async (_name, protocolVersion, wrap) => {
+/** Answers a ping with these fields, after what `first` does. */
+async function ping(
+  fields: object,
+  first: (receive: Receive) => void,
+  respond: () => Promise<void> = send,
+): Promise<void> {
+  let receive: Receive = () => undefined;
+  const transport: Transport = {
+    start: async (taking) => void (receive = taking),
+    send: (message) => {
+      if (!isRequest(message as Message)) return respond();
+      const { id, method } = message as { id: number; method: string };
+      if (method !== "initialize") first(receive);
+      const answer = method === "initialize" ? JSON.parse(initialized(message as Message)) : { id, ...fields };
+      receive({ kind: "message", message: answer as Message });
+      return send();
+    },
+    close: send,
+  };
+  const client = await connect(transport, { revision: NEWEST_SESSION.name, timeoutMs: 0 });
+  try {
+    await client.ping();
+  } finally {
+    await client.close();
+  }
+}
+
+it.each([{ error: null }, { error: "x" }, { result: null }, { result: 5 }, {}])(
+  "a transport that passes on what it has not checked fails the call: %j",
+  async (fields) => {
+    await expect(ping(fields, () => undefined)).rejects.toMatchObject({ kind: "protocol" });
+  },
+);
+
+it.each([[undefined], ["text"], [{ jsonrpc: "2.0", id: 2, result: {} }]])(
+  "a transport that passes on what it has not checked ends the connection if that is not even an object with a kind: %j",
+  async (value) => {
+    const message = "The transport called its `receive` with";
+    await expect(ping({}, (receive) => receive(value as never))).rejects.toThrow(message);
+  },
+);
+
+it("a transport that passes on what it has not checked may throw in place of rejecting, without an unhandled rejection", async () => {
+  const unhandled: unknown[] = [];
+  const onUnhandled = (error: unknown): void => void unhandled.push(error);
+  process.on("unhandledRejection", onUnhandled);
+  try {
+    const reply = (): never => {
+      throw new Error("closed");
+    };
+    await ping(
+      { result: {} },
+      (receive) => {
+        for (const method of ["ping", "roots/list"]) {
+          receive({ kind: "message", message: { jsonrpc: "2.0", id: method, method, params: {} } });
+        }
+      },
+      reply,
+    );
+    let receive: Receive = () => undefined;
+    const start: Transport["start"] = async (taking) => void (receive = taking);
+    const served = await serveTransport(createServer({ name: "s", version: "1" }), {
+      start,
+      send: reply,
+      close: send,
+    });
+    receive({ kind: "message", message: { jsonrpc: "2.0", id: 1, method: "ping", params: {} } });
+    await served.close();
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off("unhandledRejection", onUnhandled);
+  }
+  expect(unhandled).toEqual([]);
+});
+
+const asking = createServer({ name: "s", version: "1" }).tool("ask", {}, async (_args, { ask }) => {
+  const failure = await ask({ method: "roots/list", params: {} }).catch((error: unknown) => error);
+  return (failure as Error).message;
+});
+const request = (id: number, method: string, params: object): string =>
+  `${encode({ jsonrpc: "2.0", id, method, params: params as never })}\n`;
+
+it.each([
+  ["alone", NEWEST_SESSION.name, (response: string) => response],
+  ["in a batch", REVISIONS.find(({ batches }) => batches)?.name, (response: string) => `[${response}]`],
+])(
+  "a malformed response of a client: %s fails the request of the server, and is not answered",
+  async (_name, protocolVersion, wrap) => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     const served = await serveTransport(asking, stdioTransport({ input, output }));
     try {
@@ -201,5 +201,5 @@ describe("a malformed response of a client", () => {
     } finally {
       await served.close();
     }
-  });
-});
+  },
+);

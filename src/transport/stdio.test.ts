@@ -52,105 +52,103 @@ async function ended(input: PassThrough): Promise<void> {
   await new Promise(setImmediate);
 }
 
-describe("stdioTransport", () => {
-  it("delivers each message with its reply, however the bytes are cut", async () => {
-    const text = '\ufeff{"jsonrpc":"2.0","id":1.0,"method":"é€"}\r\n\n  \n{"jsonrpc":"2.0","id":2,"method":"b"}\n';
-    for (const size of [1, 2, 3, 7, 1000]) {
-      const { input, got, said } = await stage();
-      const bytes = Buffer.from(text);
-      for (let at = 0; at < bytes.length; at += size) input.write(bytes.subarray(at, at + size));
-      await ended(input);
-      expect(got.map((one) => one.kind)).toEqual(["message", "message", "end"]);
-      expect(said()).toBe(
-        '{"jsonrpc":"2.0","id":1.0,"result":{"method":"é€"}}\n{"jsonrpc":"2.0","id":2,"result":{"method":"b"}}\n',
-      );
-    }
-  });
-
-  it("delivers invalid input with its error response, and continues", async () => {
-    const { input, got, said } = await stage({ limits: { messageBytes: 60 } });
-    input.write(`{"jsonrpc":\n${"x".repeat(100)}\n`);
-    // A broken response gets no response, or two such peers would never stop.
-    input.write('{"jsonrpc":"2.0","id":9,"result":{},"error":{}}\n');
-    input.write('{"jsonrpc":"2.0","id":3,"method":"still here"}\n');
-    await ended(input);
-    const broken = { kind: "parse_error", details: "Unexpected end of JSON input" };
-    const long = { kind: "invalid_request", details: "Message longer than 60 bytes (limits.messageBytes)" };
-    expect(got.map(({ kind, fault }) => [kind, fault?.id, fault?.error])).toEqual([
-      ["fault", null, { code: -32700, message: "Parse error", data: broken }],
-      ["fault", null, { code: -32600, message: long.details, data: long }],
-      ["fault", 9, expect.objectContaining({ code: -32600 })],
-      ["message", undefined, undefined],
-      ["end", undefined, undefined],
-    ]);
-    expect(said()).toBe('{"jsonrpc":"2.0","id":3,"result":{"method":"still here"}}\n');
-  });
-
-  it("delivers a batch as a whole, with error responses for invalid items, and writes one on one line", async () => {
-    const { input, got, transport, said } = await stage();
-    input.write('[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2}]\n');
-    await ended(input);
-    expect(got[0]?.kind).toBe("batch");
-    expect(got[0]?.items).toMatchObject([
-      { message: { method: "a" } },
-      { fault: { id: 2, error: { code: -32600, data: "Missing required field: method" } } },
-    ]);
-    await transport.send([ping(1), ping(2)]);
-    await new Promise(setImmediate);
-    expect(said()).toBe('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n');
-  });
-
-  it("reads a last line without a newline, and can answer after the end of input", async () => {
+it("stdioTransport delivers each message with its reply, however the bytes are cut", async () => {
+  const text = '\ufeff{"jsonrpc":"2.0","id":1.0,"method":"é€"}\r\n\n  \n{"jsonrpc":"2.0","id":2,"method":"b"}\n';
+  for (const size of [1, 2, 3, 7, 1000]) {
     const { input, got, said } = await stage();
-    input.write('{"jsonrpc":"2.0","id":1,"method":"last"}');
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += size) input.write(bytes.subarray(at, at + size));
     await ended(input);
-    expect(got.map((one) => one.kind)).toEqual(["message", "end"]);
-    expect(said()).toContain('"method":"last"');
-  });
+    expect(got.map((one) => one.kind)).toEqual(["message", "message", "end"]);
+    expect(said()).toBe(
+      '{"jsonrpc":"2.0","id":1.0,"result":{"method":"é€"}}\n{"jsonrpc":"2.0","id":2,"result":{"method":"b"}}\n',
+    );
+  }
+});
 
-  it("reports the end once when its output fails, and aborts running calls", async () => {
-    const { input, output, got, transport } = await stage();
-    input.write('{"jsonrpc":"2.0","method":"note"}\n');
-    await new Promise(setImmediate);
-    output.destroy(new Error("gone"));
-    await closed(output);
-    expect(got.map((one) => one.kind)).toEqual(["message", "end"]);
-    expect(got[1]?.error).toMatchObject({ kind: "closed" });
-    await expect(transport.send(ping(1))).rejects.toMatchObject({ kind: "closed" });
-    await ended(input);
-    expect(got).toHaveLength(2);
-  });
+it("stdioTransport delivers invalid input with its error response, and continues", async () => {
+  const { input, got, said } = await stage({ limits: { messageBytes: 60 } });
+  input.write(`{"jsonrpc":\n${"x".repeat(100)}\n`);
+  // A broken response gets no response, or two such peers would never stop.
+  input.write('{"jsonrpc":"2.0","id":9,"result":{},"error":{}}\n');
+  input.write('{"jsonrpc":"2.0","id":3,"method":"still here"}\n');
+  await ended(input);
+  const broken = { kind: "parse_error", details: "Unexpected end of JSON input" };
+  const long = { kind: "invalid_request", details: "Message longer than 60 bytes (limits.messageBytes)" };
+  expect(got.map(({ kind, fault }) => [kind, fault?.id, fault?.error])).toEqual([
+    ["fault", null, { code: -32700, message: "Parse error", data: broken }],
+    ["fault", null, { code: -32600, message: long.details, data: long }],
+    ["fault", 9, expect.objectContaining({ code: -32600 })],
+    ["message", undefined, undefined],
+    ["end", undefined, undefined],
+  ]);
+  expect(said()).toBe('{"jsonrpc":"2.0","id":3,"result":{"method":"still here"}}\n');
+});
 
-  it("reports the end with the reason when its input fails", async () => {
-    const { input, got } = await stage();
-    input.destroy(new Error("read EIO"));
-    await closed(input);
-    expect(got).toMatchObject([
-      { kind: "end", error: { kind: "closed", message: "reading the input failed: read EIO" } },
-    ]);
-  });
+it("stdioTransport delivers a batch as a whole, with error responses for invalid items, and writes one on one line", async () => {
+  const { input, got, transport, said } = await stage();
+  input.write('[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2}]\n');
+  await ended(input);
+  expect(got[0]?.kind).toBe("batch");
+  expect(got[0]?.items).toMatchObject([
+    { message: { method: "a" } },
+    { fault: { id: 2, error: { code: -32600, data: "Missing required field: method" } } },
+  ]);
+  await transport.send([ping(1), ping(2)]);
+  await new Promise(setImmediate);
+  expect(said()).toBe('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n');
+});
 
-  it("ends at once if its input had already ended", async () => {
-    const input = new PassThrough();
-    input.destroy();
-    const { got } = await stage({ input });
-    await new Promise(setImmediate);
-    expect(got.map((one) => one.kind)).toEqual(["end"]);
-  });
+it("stdioTransport reads a last line without a newline, and can answer after the end of input", async () => {
+  const { input, got, said } = await stage();
+  input.write('{"jsonrpc":"2.0","id":1,"method":"last"}');
+  await ended(input);
+  expect(got.map((one) => one.kind)).toEqual(["message", "end"]);
+  expect(said()).toContain('"method":"last"');
+});
 
-  it("writes pending messages on close, ends its output, and receives nothing more", async () => {
-    const { input, output, got, transport, said } = await stage();
-    void transport.send(ping(1));
-    const over = once(output, "end");
-    await transport.close();
-    await over;
-    expect(said()).toBe('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
-    input.write('{"jsonrpc":"2.0","id":1,"method":"late"}\n');
-    await new Promise(setImmediate);
-    expect(got).toEqual([]);
-    await expect(transport.send(ping(2))).rejects.toMatchObject({ kind: "closed" });
-    await expect(transport.start(() => {})).rejects.toThrow("already started");
-  });
+it("stdioTransport reports the end once when its output fails, and aborts running calls", async () => {
+  const { input, output, got, transport } = await stage();
+  input.write('{"jsonrpc":"2.0","method":"note"}\n');
+  await new Promise(setImmediate);
+  output.destroy(new Error("gone"));
+  await closed(output);
+  expect(got.map((one) => one.kind)).toEqual(["message", "end"]);
+  expect(got[1]?.error).toMatchObject({ kind: "closed" });
+  await expect(transport.send(ping(1))).rejects.toMatchObject({ kind: "closed" });
+  await ended(input);
+  expect(got).toHaveLength(2);
+});
+
+it("stdioTransport reports the end with the reason when its input fails", async () => {
+  const { input, got } = await stage();
+  input.destroy(new Error("read EIO"));
+  await closed(input);
+  expect(got).toMatchObject([
+    { kind: "end", error: { kind: "closed", message: "reading the input failed: read EIO" } },
+  ]);
+});
+
+it("stdioTransport ends at once if its input had already ended", async () => {
+  const input = new PassThrough();
+  input.destroy();
+  const { got } = await stage({ input });
+  await new Promise(setImmediate);
+  expect(got.map((one) => one.kind)).toEqual(["end"]);
+});
+
+it("stdioTransport writes pending messages on close, ends its output, and receives nothing more", async () => {
+  const { input, output, got, transport, said } = await stage();
+  void transport.send(ping(1));
+  const over = once(output, "end");
+  await transport.close();
+  await over;
+  expect(said()).toBe('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+  input.write('{"jsonrpc":"2.0","id":1,"method":"late"}\n');
+  await new Promise(setImmediate);
+  expect(got).toEqual([]);
+  await expect(transport.send(ping(2))).rejects.toMatchObject({ kind: "closed" });
+  await expect(transport.start(() => {})).rejects.toThrow("already started");
 });
 
 describe("stdio on the process's own streams", () => {
@@ -182,7 +180,7 @@ describe("stdio on the process's own streams", () => {
     }
   });
 
-  it("keeps the console off stdout while it serves", async () => {
+  it("stdio on the process's own streams keeps the console off stdout while it serves", async () => {
     const server = run(`
       await transport.start((inbound) => { if (inbound.kind === "end") void transport.close().then(() => console.log("after")); });
       console.log("l%d", 1); console.info("i"); console.debug("d"); console.dir({ dir: 1 }); console.table([[1]]);
@@ -195,7 +193,7 @@ describe("stdio on the process's own streams", () => {
     for (const word of ["l1", "i", "d", "{ dir: 1 }", "index", "g", "c: 1", "x", "e"]) expect(err).toContain(word);
   });
 
-  it("survives a client that goes away, and reports it", async () => {
+  it("stdio on the process's own streams survives a client that goes away, and reports it", async () => {
     const server = run(`
       await transport.start((inbound) => {
         if (inbound.kind !== "end") return;
@@ -214,12 +212,12 @@ describe("stdio on the process's own streams", () => {
     expect(await exit).toEqual([0, null]);
   });
 
-  it("lets the process exit after a close, although its input is still open", async () => {
+  it("stdio on the process's own streams lets the process exit after a close, although its input is still open", async () => {
     const server = run("await transport.start(() => {}); await transport.close();");
     expect(await once(server, "exit")).toEqual([0, null]);
   });
 
-  it("has written everything when a close resolves, so that the process may exit", async () => {
+  it("stdio on the process's own streams has written everything when a close resolves, so that the process may exit", async () => {
     const server = run(`
       await transport.start(() => {});
       for (let id = 0; id < 200; id++) void transport.send({ jsonrpc: "2.0", id, result: { text: "x".repeat(5000) } });

@@ -119,9 +119,11 @@ if (typeof installed === "string") {
       );
     });
 
-    it.each(scenarios)("%s", (scenario) => expectConformance(scenario, revision, results.get(scenario)));
+    it.each(scenarios)("the official suite for clients: %s", (scenario) =>
+      expectConformance(scenario, revision, results.get(scenario)),
+    );
 
-    it("has run all scenarios of the suite, and no others", async () => {
+    it("the official suite for clients has run all scenarios of the suite, and no others", async () => {
       expect([...results.keys()].toSorted()).toEqual(scenarios.toSorted());
       if (hasRequirements) expect(scenarios.toSorted()).toEqual((await suite.required(revision)).toSorted());
     });

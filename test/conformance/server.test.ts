@@ -50,14 +50,16 @@ if (typeof installed === "string") {
       await server?.stop();
     });
 
-    it.each(scenarios)("%s", (scenario) => expectConformance(scenario, revision, results.get(scenario)));
+    it.each(scenarios)("the official suite: %s", (scenario) =>
+      expectConformance(scenario, revision, results.get(scenario)),
+    );
 
-    it("has run all scenarios of the suite, and no others", async () => {
+    it("the official suite has run all scenarios of the suite, and no others", async () => {
       expect([...results.keys()].toSorted()).toEqual(scenarios.toSorted());
       if (hasRequirements) expect(scenarios).toEqual(expect.arrayContaining(await suite.required(revision)));
     });
 
-    it("leaves a server that printed no error and exits on SIGTERM", async () => {
+    it("the official suite leaves a server that printed no error and exits on SIGTERM", async () => {
       expect(await server.stop()).toBe(0);
       expect(server.stderrLines).toEqual([]);
     });

@@ -1,23 +1,21 @@
 // The command line of `npm run bench`, as a program.
 
 import { spawnSync } from "node:child_process";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ROOT } from "./page.ts";
 
-describe("npm run bench", () => {
-  it.each([
-    [["--help"], 0, /^$/, /^Measures costs[^]*Measurements: http, stdio/],
-    [["--hlep"], 1, /^Unknown option '--hlep'[^]*Usage: npm run bench/, /^$/],
-  ])("-- %s ends with %i and a help, without a stack trace", (args, status, stderr, stdout) => {
-    const result = spawnSync(process.execPath, ["--import", "tsx", "bench/main.ts", ...args], {
-      cwd: ROOT,
-      encoding: "utf8",
-    });
-    expect(result).toMatchObject({
-      status,
-      stdout: expect.stringMatching(stdout) as string,
-      stderr: expect.stringMatching(stderr) as string,
-    });
-    expect(result.stderr).not.toMatch(/^ {4}at /m);
+it.each([
+  [["--help"], 0, /^$/, /^Measures costs[^]*Measurements: http, stdio/],
+  [["--hlep"], 1, /^Unknown option '--hlep'[^]*Usage: npm run bench/, /^$/],
+])("npm run bench: -- %s ends with %i and a help, without a stack trace", (args, status, stderr, stdout) => {
+  const result = spawnSync(process.execPath, ["--import", "tsx", "bench/main.ts", ...args], {
+    cwd: ROOT,
+    encoding: "utf8",
   });
+  expect(result).toMatchObject({
+    status,
+    stdout: expect.stringMatching(stdout) as string,
+    stderr: expect.stringMatching(stderr) as string,
+  });
+  expect(result.stderr).not.toMatch(/^ {4}at /m);
 });

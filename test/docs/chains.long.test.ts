@@ -95,7 +95,7 @@ describe.concurrent("for a team", { timeout: TEST_MS }, () => {
   it.for([
     ["config", "catenary up team.json --http 127.0.0.1:PORT"],
     ["code", "node team.mjs"],
-  ] as const)("each middleware of the %s does its work", async ([, command], context) => {
+  ] as const)("a chain for a team: each middleware of the %s does its work", async ([, command], context) => {
     const folder = await openPage(context);
     const { expect } = context;
     writeFileSync(folder.path("notes.txt"), `The key is ${SECRET}.`);
@@ -171,73 +171,76 @@ describe.concurrent("for servers that are not trusted", { timeout: TEST_MS }, ()
   it.for([
     ["config", "catenary serve untrusted.json", "untrusted.json"],
     ["code", "node untrusted.mjs", "--file pins.json"],
-  ] as const)("each middleware of the %s does its work", async ([, command, pins], context) => {
-    const folder = await openPage(context);
-    const { expect } = context;
-    const questions: string[] = [];
-    let answer: "accept" | "decline" = "accept";
-    const open = async (): Promise<Client> => {
-      const client = await connect(
-        {
-          command: "sh",
-          args: ["-c", `exec ${command}`],
-          cwd: folder.path("."),
-          env: { HOME: folder.path("home"), PATH: `${folder.path("bin")}:${process.env["PATH"]}` },
-        },
-        {
-          elicit: ({ message }) => {
-            questions.push(message);
-            return { action: answer };
+  ] as const)(
+    "a chain for servers that are not trusted: each middleware of the %s does its work",
+    async ([, command, pins], context) => {
+      const folder = await openPage(context);
+      const { expect } = context;
+      const questions: string[] = [];
+      let answer: "accept" | "decline" = "accept";
+      const open = async (): Promise<Client> => {
+        const client = await connect(
+          {
+            command: "sh",
+            args: ["-c", `exec ${command}`],
+            cwd: folder.path("."),
+            env: { HOME: folder.path("home"), PATH: `${folder.path("bin")}:${process.env["PATH"]}` },
           },
-        },
+          {
+            elicit: ({ message }) => {
+              questions.push(message);
+              return { action: answer };
+            },
+          },
+        );
+        context.onTestFinished(() => client.close());
+        return client;
+      };
+      const client = await open();
+
+      // pin: nothing is shown until it is approved. filter: then only the tools that it names.
+      expect(await namesOf(client)).toEqual(["read-result"]);
+      expect(await outcome(client.callTool("echo", { message: "hi" }))).toBe("access_denied");
+      const approve = `catenary pins approve ${pins} demo >/dev/null`;
+      await folder.run({ line: approve, output: "", isBackground: false });
+      expect(await namesOf(client)).toEqual(["echo", "get-sum", "trigger-long-running-operation", "read-result"]);
+      expect(await outcome(client.callTool("get-env"))).toBe("tool_not_found");
+      expect((await client.listPrompts()).prompts).toEqual([]);
+      expect((await client.listResources()).resources).toEqual([]);
+
+      // confirm: the user is asked about these calls alone. redact: the server gets no secret.
+      expect(await textOf(client.callTool("echo", { message: SECRET }))).toContain("Echo: [redacted]");
+      expect(received(folder, "echo")).toEqual([{ message: "[redacted]" }]);
+      expect(questions).toEqual([expect.stringContaining("echo")]);
+      answer = "decline";
+      expect(await client.callTool("get-sum", { a: 1, b: 2 })).toMatchObject({ isError: true });
+      answer = "accept";
+      // validate: wrong arguments do not reach the user and the server. shape: long results are cut.
+      expect(await textOf(client.callTool("get-sum", { a: "1" }))).toContain("Invalid arguments");
+      expect(questions).toHaveLength(2);
+      expect(received(folder, "get-sum")).toEqual([]);
+      const long = await textOf(client.callTool("echo", { message: "x".repeat(50_000) }));
+      expect(long.length).toBeLessThan(25_000);
+
+      // timeout: a call ends after ten seconds. breaker: after three of them, further calls are refused.
+      const slow = Array.from({ length: 3 }, () =>
+        client.callTool("trigger-long-running-operation", { duration: 60, steps: 2 }),
       );
-      context.onTestFinished(() => client.close());
-      return client;
-    };
-    const client = await open();
+      await Promise.all(slow.map((call) => expect(call).rejects.toThrow("10000 ms")));
+      expect(await outcome(client.callTool("get-sum", { a: 1, b: 2 }))).toBe("unreachable");
+      expect(received(folder, "get-sum")).toEqual([]);
 
-    // pin: nothing is shown until it is approved. filter: then only the tools that it names.
-    expect(await namesOf(client)).toEqual(["read-result"]);
-    expect(await outcome(client.callTool("echo", { message: "hi" }))).toBe("access_denied");
-    const approve = `catenary pins approve ${pins} demo >/dev/null`;
-    await folder.run({ line: approve, output: "", isBackground: false });
-    expect(await namesOf(client)).toEqual(["echo", "get-sum", "trigger-long-running-operation", "read-result"]);
-    expect(await outcome(client.callTool("get-env"))).toBe("tool_not_found");
-    expect((await client.listPrompts()).prompts).toEqual([]);
-    expect((await client.listResources()).resources).toEqual([]);
+      // rate-limit: one caller gets no more than 60 calls in a minute.
+      const many = Array.from({ length: 100 }, () => outcome(client.callTool("get-sum", { a: 1, b: 2 })));
+      expect(await Promise.all(many)).toContain("rate_limited");
+      await client.close();
 
-    // confirm: the user is asked about these calls alone. redact: the server gets no secret.
-    expect(await textOf(client.callTool("echo", { message: SECRET }))).toContain("Echo: [redacted]");
-    expect(received(folder, "echo")).toEqual([{ message: "[redacted]" }]);
-    expect(questions).toEqual([expect.stringContaining("echo")]);
-    answer = "decline";
-    expect(await client.callTool("get-sum", { a: 1, b: 2 })).toMatchObject({ isError: true });
-    answer = "accept";
-    // validate: wrong arguments do not reach the user and the server. shape: long results are cut.
-    expect(await textOf(client.callTool("get-sum", { a: "1" }))).toContain("Invalid arguments");
-    expect(questions).toHaveLength(2);
-    expect(received(folder, "get-sum")).toEqual([]);
-    const long = await textOf(client.callTool("echo", { message: "x".repeat(50_000) }));
-    expect(long.length).toBeLessThan(25_000);
-
-    // timeout: a call ends after ten seconds. breaker: after three of them, further calls are refused.
-    const slow = Array.from({ length: 3 }, () =>
-      client.callTool("trigger-long-running-operation", { duration: 60, steps: 2 }),
-    );
-    await Promise.all(slow.map((call) => expect(call).rejects.toThrow("10000 ms")));
-    expect(await outcome(client.callTool("get-sum", { a: 1, b: 2 }))).toBe("unreachable");
-    expect(received(folder, "get-sum")).toEqual([]);
-
-    // rate-limit: one caller gets no more than 60 calls in a minute.
-    const many = Array.from({ length: 100 }, () => outcome(client.callTool("get-sum", { a: 1, b: 2 })));
-    expect(await Promise.all(many)).toContain("rate_limited");
-    await client.close();
-
-    // pin: after an update, the changed tool is neither shown nor called.
-    update(folder, "everything", "Echoes back the input string");
-    const later = await open();
-    expect(await outcome(later.callTool("echo", { message: "hi" }))).toBe("access_denied");
-    expect(await namesOf(later)).toEqual(["get-sum", "trigger-long-running-operation", "read-result"]);
-    expect(received(folder, "echo")).toEqual([]);
-  });
+      // pin: after an update, the changed tool is neither shown nor called.
+      update(folder, "everything", "Echoes back the input string");
+      const later = await open();
+      expect(await outcome(later.callTool("echo", { message: "hi" }))).toBe("access_denied");
+      expect(await namesOf(later)).toEqual(["get-sum", "trigger-long-running-operation", "read-result"]);
+      expect(received(folder, "echo")).toEqual([]);
+    },
+  );
 });

@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { type ParseError, parse } from "jsonc-parser";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { MIDDLEWARE } from "../../src/config/built-in.ts";
 import { checkConfig } from "../../src/config/index.ts";
 import { isObject } from "../../src/core/values.ts";
@@ -62,36 +62,40 @@ function inConfig(code: string): string {
 const ajv = new Ajv({ allowUnionTypes: true }).addVocabulary(["allowComments", "allowTrailingCommas"]);
 const validate = ajv.compile(JSON.parse(readPage("dist/config/schema.json")) as object);
 
-describe("a config in the documentation", () => {
-  it("is found in pages, in examples and in lines about middleware", () => {
-    expect(blocks.length).toBeGreaterThan(40);
-    expect(files.length).toBeGreaterThan(3);
-    const named = entries.map(({ name }) => name).join("\n");
-    const missing = [...MIDDLEWARE.keys()].filter((name) => !named.includes(`docs/middleware/${name}.md`));
-    // Their pages have a code block.
-    expect(missing).toEqual(["inject", "rename"]);
-  });
+it("a config in the documentation is found in pages, in examples and in lines about middleware", () => {
+  expect(blocks.length).toBeGreaterThan(40);
+  expect(files.length).toBeGreaterThan(3);
+  const named = entries.map(({ name }) => name).join("\n");
+  const missing = [...MIDDLEWARE.keys()].filter((name) => !named.includes(`docs/middleware/${name}.md`));
+  // Their pages have a code block.
+  expect(missing).toEqual(["inject", "rename"]);
+});
 
-  it.each([...blocks, ...files, ...entries])("$name is accepted by the schema", ({ text }) => {
+it.each([...blocks, ...files, ...entries])(
+  "a config in the documentation: $name is accepted by the schema",
+  ({ text }) => {
     validate(parsed(text));
     expect(validate.errors).toBeNull();
-  });
+  },
+);
 
-  const env = {
-    ADA_TOKEN: "1234",
-    API_KEY: "1234",
-    BOB_TOKEN: "5678",
-    BOARD_TOKEN: "1234",
-    DB_PASSWORD: "1234",
-    GITHUB_TOKEN: "1234",
-    TOKEN: "1234",
-  };
-  it.each([...blocks, ...files, ...entries])("$name is accepted by the readers", async ({ name, text }) => {
+const env = {
+  ADA_TOKEN: "1234",
+  API_KEY: "1234",
+  BOB_TOKEN: "5678",
+  BOARD_TOKEN: "1234",
+  DB_PASSWORD: "1234",
+  GITHUB_TOKEN: "1234",
+  TOKEN: "1234",
+};
+it.each([...blocks, ...files, ...entries])(
+  "a config in the documentation: $name is accepted by the readers",
+  async ({ name, text }) => {
     const path = files.some((file) => file.name === name) ? name : "catenary.json";
     const problems = await checkConfig(text, join(ROOT, path), { env });
     // Scripts and documents of the pages need not be here.
     expect(
       problems.filter(({ message }) => !/(?:args\[0\]|module|openapi|use): file not found$/.test(message)),
     ).toEqual([]);
-  });
-});
+  },
+);

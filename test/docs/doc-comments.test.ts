@@ -60,7 +60,7 @@ function undocumented(name: string, file: string): string[] {
 }
 
 describe.each(ENTRIES)("%s", (entry) => {
-  it("exports only names with a doc comment", () => {
+  it("an entry point of the package: exports only names with a doc comment", () => {
     const names = exportsOf(entry);
     expect(names.length).toBeGreaterThan(2);
     expect(names.flatMap(([name, file]) => undocumented(name, file))).toEqual([]);

@@ -63,83 +63,79 @@ function firstWords(rows: readonly (readonly string[])[]): string[] {
   return rows.flatMap(([cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word));
 }
 
-describe("docs/reference/errors.md", () => {
-  const page = readPage("docs/reference/errors.md");
+const page = readPage("docs/reference/errors.md");
 
-  it("has every class of errors that an entry of the package exports, and from where", async () => {
-    const { exports } = JSON.parse(readPage("package.json")) as { exports: Record<string, { default?: string }> };
-    const entries = Object.entries(exports).flatMap(([entry, { default: file }]) =>
-      file === undefined ? [] : [{ entry, file }],
-    );
-    const exported = new Map<string, string>();
-    for (const { entry, file } of entries) {
-      const module = (await import(join(ROOT, file.replace("dist", "src").replace(/js$/, "ts")))) as Record<
-        string,
-        unknown
-      >;
-      for (const [name, value] of Object.entries(module)) {
-        const isError = typeof value === "function" && value.prototype instanceof Error;
-        if (isError && !exported.has(name)) exported.set(name, `catenary${entry.slice(1)}`);
-      }
+it("docs/reference/errors.md has every class of errors that an entry of the package exports, and from where", async () => {
+  const { exports } = JSON.parse(readPage("package.json")) as { exports: Record<string, { default?: string }> };
+  const entries = Object.entries(exports).flatMap(([entry, { default: file }]) =>
+    file === undefined ? [] : [{ entry, file }],
+  );
+  const exported = new Map<string, string>();
+  for (const { entry, file } of entries) {
+    const module = (await import(join(ROOT, file.replace("dist", "src").replace(/js$/, "ts")))) as Record<
+      string,
+      unknown
+    >;
+    for (const [name, value] of Object.entries(module)) {
+      const isError = typeof value === "function" && value.prototype instanceof Error;
+      if (isError && !exported.has(name)) exported.set(name, `catenary${entry.slice(1)}`);
     }
-    const written = (tables(page)[0] ?? []).map((row) => firstWords([row.slice(0, 1), row.slice(1, 2)]));
-    expect(exported.size).toBeGreaterThanOrEqual(5);
-    expect(written.filter(([name]) => name !== "TypeError")).toEqual(expect.arrayContaining([...exported]));
-    expect(written.length).toBe(exported.size + 1);
-  });
-
-  it("has the code of every kind, by revision and compat", () => {
-    const written = tableUnder("## Kinds and codes", page);
-    const expected = errorKinds().map((kind) => [
-      `\`${kind}\``,
-      ...REVISIONS.toReversed().map((revision) => String(codeOf(kind, revision))),
-      ...OTHERS.map(([, document]) => compatCode(kind, document)),
-    ]);
-    expect(expected.length).toBeGreaterThan(15);
-    expect(written.map((row) => row.slice(0, -1))).toEqual(expected);
-    expect(written.map((row) => row.at(-1))).not.toContain("");
-  });
-
-  it("heads its columns with the revisions, newest first, and the compats", () => {
-    const names = REVISIONS.toReversed().map((revision) => revision.name);
-    const compats = OTHERS.map(([compat]) => `\`${compat}\``);
-    expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${[...names, ...compats].join(" | ")} |`);
-  });
+  }
+  const written = (tables(page)[0] ?? []).map((row) => firstWords([row.slice(0, 1), row.slice(1, 2)]));
+  expect(exported.size).toBeGreaterThanOrEqual(5);
+  expect(written.filter(([name]) => name !== "TypeError")).toEqual(expect.arrayContaining([...exported]));
+  expect(written.length).toBe(exported.size + 1);
 });
 
-describe("docs/reference/limits.md", () => {
-  it("has the default of every limit as it is in the source, which a comment in each row names", () => {
-    const rows = tables(readPage("docs/reference/limits.md")).flat();
-    expect(rows.length).toBeGreaterThan(30);
-    const wrong = rows.flatMap((row) => {
-      const [, value = ""] = row;
-      const [, file = "", name = ""] = /<!-- (\S+) (\w+) -->/.exec(row.join(" ")) ?? [];
-      // Examples in doc comments are left out.
-      const actual = file === "" ? "a source" : writtenNumber(name, readPage(file).replaceAll(/^ \*.*$/gm, ""));
-      return actual === amount(value) ? [] : [`${row.join(" | ")}: the source has ${actual}`];
-    });
-    expect(wrong).toEqual([]);
-  });
+it("docs/reference/errors.md has the code of every kind, by revision and compat", () => {
+  const written = tableUnder("## Kinds and codes", page);
+  const expected = errorKinds().map((kind) => [
+    `\`${kind}\``,
+    ...REVISIONS.toReversed().map((revision) => String(codeOf(kind, revision))),
+    ...OTHERS.map(([, document]) => compatCode(kind, document)),
+  ]);
+  expect(expected.length).toBeGreaterThan(15);
+  expect(written.map((row) => row.slice(0, -1))).toEqual(expected);
+  expect(written.map((row) => row.at(-1))).not.toContain("");
+});
 
-  it("has every number that declared options take", () => {
-    const page = readPage("docs/reference/limits.md");
-    const declared = [...Object.values(DECLARED), LIVE, CODE, LIMITS];
-    const numbers = declared.flatMap((fields) => numbersIn(objectSchema(fields)));
-    expect(numbers).toContain("replayBytes");
-    expect(numbers.length).toBeGreaterThan(40);
-    expect(numbers.filter((name) => !page.includes(`\`${name}\``) && !page.includes(`.${name}\``))).toEqual([]);
-  });
+it("docs/reference/errors.md: heads its columns with the revisions, newest first, and the compats", () => {
+  const names = REVISIONS.toReversed().map((revision) => revision.name);
+  const compats = OTHERS.map(([compat]) => `\`${compat}\``);
+  expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${[...names, ...compats].join(" | ")} |`);
+});
 
-  it("has no option of a function that its fields do not have", () => {
-    const rows = tables(readPage("docs/reference/limits.md")).flat();
-    const named = rows.flatMap(([, , cell = ""]) => {
-      const [, owner = "", name = ""] = /`([\w-]+)\(\)`[^:]*: `(\w+)`/.exec(cell) ?? [];
-      const fields = DECLARED[owner];
-      return fields === undefined ? [] : [{ option: `${owner}(): ${name}`, isDeclared: Object.hasOwn(fields, name) }];
-    });
-    expect(named.length).toBeGreaterThan(15);
-    expect(named.filter(({ isDeclared }) => !isDeclared)).toEqual([]);
+it("docs/reference/limits.md has the default of every limit as it is in the source, which a comment in each row names", () => {
+  const rows = tables(readPage("docs/reference/limits.md")).flat();
+  expect(rows.length).toBeGreaterThan(30);
+  const wrong = rows.flatMap((row) => {
+    const [, value = ""] = row;
+    const [, file = "", name = ""] = /<!-- (\S+) (\w+) -->/.exec(row.join(" ")) ?? [];
+    // Examples in doc comments are left out.
+    const actual = file === "" ? "a source" : writtenNumber(name, readPage(file).replaceAll(/^ \*.*$/gm, ""));
+    return actual === amount(value) ? [] : [`${row.join(" | ")}: the source has ${actual}`];
   });
+  expect(wrong).toEqual([]);
+});
+
+it("docs/reference/limits.md has every number that declared options take", () => {
+  const page = readPage("docs/reference/limits.md");
+  const declared = [...Object.values(DECLARED), LIVE, CODE, LIMITS];
+  const numbers = declared.flatMap((fields) => numbersIn(objectSchema(fields)));
+  expect(numbers).toContain("replayBytes");
+  expect(numbers.length).toBeGreaterThan(40);
+  expect(numbers.filter((name) => !page.includes(`\`${name}\``) && !page.includes(`.${name}\``))).toEqual([]);
+});
+
+it("docs/reference/limits.md has no option of a function that its fields do not have", () => {
+  const rows = tables(readPage("docs/reference/limits.md")).flat();
+  const named = rows.flatMap(([, , cell = ""]) => {
+    const [, owner = "", name = ""] = /`([\w-]+)\(\)`[^:]*: `(\w+)`/.exec(cell) ?? [];
+    const fields = DECLARED[owner];
+    return fields === undefined ? [] : [{ option: `${owner}(): ${name}`, isDeclared: Object.hasOwn(fields, name) }];
+  });
+  expect(named.length).toBeGreaterThan(15);
+  expect(named.filter(({ isDeclared }) => !isDeclared)).toEqual([]);
 });
 
 /** The fields of the options of public functions. */
@@ -162,41 +158,37 @@ function numbersIn({ properties = {}, anyOf = [] }: OptionSchema): string[] {
   return [...inside, ...(anyOf as OptionSchema[]).flatMap(numbersIn)];
 }
 
-describe("docs/concepts/revisions-and-styles.md", () => {
-  it("has every revision with its style", () => {
-    const rows = tableUnder("## The revisions", readPage("docs/concepts/revisions-and-styles.md"));
-    expect(rows.map((row) => row.slice(0, 3))).toEqual(
-      REVISIONS.map(({ name, style, batches }) => [name, style, batches ? "yes" : "no"]),
-    );
-  });
-});
-
-describe("docs/middleware/", () => {
-  it("has a page for every built-in middleware", () => {
-    const names = readdirSync(join(ROOT, "docs/middleware")).map((name) => basename(name, ".md"));
-    expect(names.toSorted()).toEqual(["index", ...MIDDLEWARE.keys()].toSorted());
-    // The table has each of them once.
-    const [table = []] = tables(readPage("docs/middleware/index.md"));
-    expect(firstWords(table).toSorted()).toEqual([...MIDDLEWARE.keys()].toSorted());
-  });
-
-  it.each([...MIDDLEWARE])(
-    "has the options of %s as they are declared: if not, npm run docs",
-    (name, { definition }) => {
-      const page = readPage(`docs/middleware/${name}.md`);
-      const rows = tables(page.slice(page.indexOf("| Option")))[0] ?? [];
-      expect(firstWords(rows.map((row) => row.slice(0, 1)))).toEqual(Object.keys(definition.options));
-      expect(withOptions(page, definition.options)).toBe(page);
-    },
+it("docs/concepts/revisions-and-styles.md has every revision with its style", () => {
+  const rows = tableUnder("## The revisions", readPage("docs/concepts/revisions-and-styles.md"));
+  expect(rows.map((row) => row.slice(0, 3))).toEqual(
+    REVISIONS.map(({ name, style, batches }) => [name, style, batches ? "yes" : "no"]),
   );
 });
+
+it("docs/middleware/ has a page for every built-in middleware", () => {
+  const names = readdirSync(join(ROOT, "docs/middleware")).map((name) => basename(name, ".md"));
+  expect(names.toSorted()).toEqual(["index", ...MIDDLEWARE.keys()].toSorted());
+  // The table has each of them once.
+  const [table = []] = tables(readPage("docs/middleware/index.md"));
+  expect(firstWords(table).toSorted()).toEqual([...MIDDLEWARE.keys()].toSorted());
+});
+
+it.each([...MIDDLEWARE])(
+  "docs/middleware/ has the options of %s as they are declared: if not, npm run docs",
+  (name, { definition }) => {
+    const page = readPage(`docs/middleware/${name}.md`);
+    const rows = tables(page.slice(page.indexOf("| Option")))[0] ?? [];
+    expect(firstWords(rows.map((row) => row.slice(0, 1)))).toEqual(Object.keys(definition.options));
+    expect(withOptions(page, definition.options)).toBe(page);
+  },
+);
 
 describe.each<[page: string, heading: string, fields: Fields]>([
   ["chain", "### Options of `to()`", GATEWAY],
   ["chain", "### Options of `upstream()`", UPSTREAM],
   ["live", "### Options", { ...LIVE, ...GUEST, ...SETTINGS }],
 ])("docs/reference/%s.md: %s", (page, heading, fields) => {
-  it("has every option", () => {
+  it("a table of options has every option", () => {
     const rows = tableUnder(heading, readPage(`docs/reference/${page}.md`));
     expect(firstWords(rows).toSorted()).toEqual(Object.keys(fields).toSorted());
   });
@@ -220,7 +212,7 @@ describe("docs/reference/config.md", () => {
     ["an entry with live", live.fields],
     ["an entry with programs", programs.fields],
     ["an entry with openapi", openapi.fields],
-  ])("has a table of the keys of %s, with the defaults of numbers", (_what, keys) => {
+  ])("docs/reference/config.md has a table of the keys of %s, with the defaults of numbers", (_what, keys) => {
     const { rows } = found.find(({ words }) => words.join() === Object.keys(keys).toSorted().join()) ?? {};
     expect(rows).toBeDefined();
     for (const [cell = "", , value] of rows ?? []) {
@@ -231,7 +223,7 @@ describe("docs/reference/config.md", () => {
     }
   });
 
-  it("has every key", () => {
+  it("docs/reference/config.md has every key", () => {
     const top = Object.keys(propertiesOf(CONFIG_SCHEMA)).filter((key) => !IGNORED_AT_TOP.has(key));
     expect([...top, ...ENTRY_KEYS, ...Object.keys(CODE)].filter((key) => !written.includes(key))).toEqual([]);
     const limits = page.slice(page.indexOf("## Limits"), page.indexOf("## Variables"));
@@ -242,39 +234,35 @@ describe("docs/reference/config.md", () => {
 describe("docs/reference/cli.md", () => {
   const page = readPage("docs/reference/cli.md");
 
-  it("has a section for every command", () => {
+  it("docs/reference/cli.md has a section for every command", () => {
     const sections = [...page.matchAll(/^## `catenary ([a-z]+)/gm)].map(([, name = ""]) => name);
     expect(sections.toSorted()).toEqual(Object.keys(COMMANDS).toSorted());
   });
 
-  it("has the usage, the options and the exit codes of the commands: if not, npm run docs", async () => {
+  it("docs/reference/cli.md has the usage, the options and the exit codes of the commands: if not, npm run docs", async () => {
     expect(await cliReference(page)).toBe(page);
   });
 
-  it("has the exit codes", () => {
+  it("docs/reference/cli.md has the exit codes", () => {
     const codes = tableUnder("## Exit codes", page).map(([code]) => Number(code));
     expect(codes).toEqual(Object.values(EXIT));
   });
 });
 
-describe("docs/how-to/add-catenary-to-a-client.md", () => {
-  it("has every client", () => {
-    const rows = tableUnder("# Add Catenary to a client", readPage("docs/how-to/add-catenary-to-a-client.md"));
-    const named = rows.map(([name = "", title = ""]) => `${name.replaceAll("`", "")} ${title}`);
-    expect(named.toSorted()).toEqual(CLIENTS.map(({ name, title }) => `${name} ${title}`).toSorted());
-  });
+it("docs/how-to/add-catenary-to-a-client.md has every client", () => {
+  const rows = tableUnder("# Add Catenary to a client", readPage("docs/how-to/add-catenary-to-a-client.md"));
+  const named = rows.map(([name = "", title = ""]) => `${name.replaceAll("`", "")} ${title}`);
+  expect(named.toSorted()).toEqual(CLIENTS.map(({ name, title }) => `${name} ${title}`).toSorted());
 });
 
-describe("docs/reference/mcp-chain.md", () => {
-  it("names a test that exists for each feature", () => {
-    const rows = tables(readPage("docs/reference/mcp-chain.md")).flat();
-    expect(rows.length).toBeGreaterThan(40);
-    const wrong = rows.filter((row) => {
-      const [, path = "", title = ""] = /^`([^`]+)`(?:: "(.+)")?$/.exec(row.at(-1) ?? "") ?? [];
-      return path === "" || !existsSync(join(ROOT, path)) || !readPage(path).includes(title);
-    });
-    expect(wrong).toEqual([]);
+it("docs/reference/mcp-chain.md names a test that exists for each feature", () => {
+  const rows = tables(readPage("docs/reference/mcp-chain.md")).flat();
+  expect(rows.length).toBeGreaterThan(40);
+  const wrong = rows.filter((row) => {
+    const [, path = "", title = ""] = /^`([^`]+)`(?:: "(.+)")?$/.exec(row.at(-1) ?? "") ?? [];
+    return path === "" || !existsSync(join(ROOT, path)) || !readPage(path).includes(title);
   });
+  expect(wrong).toEqual([]);
 });
 
 describe("docs/reference/live.md and smalltalk.md", () => {
@@ -283,45 +271,46 @@ describe("docs/reference/live.md and smalltalk.md", () => {
     { heading: "## JavaScript tools", page: live, make: javascript },
     { heading: "## Common Lisp tools", page: live, make: lisp, own: LISP_TOOLS },
     { heading: "## Smalltalk tools", page: readPage("docs/reference/smalltalk.md"), make: smalltalk },
-  ])("have a row for every tool under $heading, and no other", async ({ heading, page, make, own = [] }) => {
-    const rows = [...tableUnder(heading, page), ...tableUnder("## Tools of every language", live)];
-    const written = [...new Set(firstWords(rows))];
-    // The tools of a library are listed only while it is loaded.
-    const unlisted = own.filter(({ library }) => library !== undefined);
-    const server = make();
-    const client = await connect(server);
-    const offered: string[] = unlisted.map(({ name }) => name);
-    for await (const { name } of client.tools()) offered.push(name);
-    await client.close();
-    await server.close();
-    expect(written.toSorted()).toEqual(offered.toSorted());
-  });
+  ])(
+    "docs/reference/live.md and smalltalk.md have a row for every tool under $heading, and no other",
+    async ({ heading, page, make, own = [] }) => {
+      const rows = [...tableUnder(heading, page), ...tableUnder("## Tools of every language", live)];
+      const written = [...new Set(firstWords(rows))];
+      // The tools of a library are listed only while it is loaded.
+      const unlisted = own.filter(({ library }) => library !== undefined);
+      const server = make();
+      const client = await connect(server);
+      const offered: string[] = unlisted.map(({ name }) => name);
+      for await (const { name } of client.tools()) offered.push(name);
+      await client.close();
+      await server.close();
+      expect(written.toSorted()).toEqual(offered.toSorted());
+    },
+  );
 });
 
 describe("ARCHITECTURE.md", () => {
   const page = readPage("ARCHITECTURE.md");
 
-  it("is short", () => {
+  it("ARCHITECTURE.md is short", () => {
     expect(page.split("\n").length).toBeLessThanOrEqual(301);
   });
 
-  it("names only files and folders that exist", () => {
+  it("ARCHITECTURE.md names only files and folders that exist", () => {
     const paths = [...page.matchAll(/`((?:src|test|docs|bench|examples)\/[\w./-]*)`/g)].map(([, path = ""]) => path);
     expect(paths.length).toBeGreaterThan(10);
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });
 
-describe("the pages", () => {
-  it.each(PAGES)("%s links only to files that exist", (page) => {
-    const missing = fileLinks(readPage(page)).filter((target) => !existsSync(resolve(ROOT, dirname(page), target)));
-    expect(missing).toEqual([]);
-  });
+it.each(PAGES)("the pages: %s links only to files that exist", (page) => {
+  const missing = fileLinks(readPage(page)).filter((target) => !existsSync(resolve(ROOT, dirname(page), target)));
+  expect(missing).toEqual([]);
+});
 
-  it("name the commands that .ci/run calls", () => {
-    expect(readPage("README.md")).toContain("npm ci && npm test");
-    expect(readPage(".ci/run").split("\n")).toContain("npm ci && npm test");
-  });
+it("the pages name the commands that .ci/run calls", () => {
+  expect(readPage("README.md")).toContain("npm ci && npm test");
+  expect(readPage(".ci/run").split("\n")).toContain("npm ci && npm test");
 });
 
 describe("the examples", () => {
@@ -329,38 +318,36 @@ describe("the examples", () => {
   const folder = new ExampleFolder(ROOT, examples);
   afterAll(() => folder.close());
 
-  it.runIf(IS_LONG)("in TypeScript compile", () => {
+  it.runIf(IS_LONG)("the examples in TypeScript compile", () => {
     expect(examples.length).toBeGreaterThan(15);
     expect(folder.compile()).toBe("");
   });
 
   const runnable = examples.filter(({ prints }) => prints !== undefined);
-  it.runIf(IS_LONG).each(runnable)("$name runs, and prints what follows it", async ({ name, prints }) => {
+  it.runIf(IS_LONG).each(runnable)("the examples: $name runs, and prints what follows it", async ({ name, prints }) => {
     expect(await folder.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
   });
 });
 
-describe("the Markdown readers", () => {
-  it("read amounts, and reject anything else", () => {
-    expect(["4 MiB", "8 KiB", "2 s", "10 min", "1 h", "500 ms", "100"].map(amount)).toEqual([
-      4_194_304, 8_192, 2_000, 600_000, 3_600_000, 500, 100,
-    ]);
-    expect(() => amount("2 weeks")).toThrow("not a valid amount");
-  });
+it("the Markdown readers read amounts, and reject anything else", () => {
+  expect(["4 MiB", "8 KiB", "2 s", "10 min", "1 h", "500 ms", "100"].map(amount)).toEqual([
+    4_194_304, 8_192, 2_000, 600_000, 3_600_000, 500, 100,
+  ]);
+  expect(() => amount("2 weeks")).toThrow("not a valid amount");
+});
 
-  it("find a number in a source", () => {
-    const source = "const MAX = 4 * 1_024;\nconst TIMES: Times = { idleMs: 60_000 };\nthis.#ttl = options.ttlMs ?? 5;";
-    expect(["MAX", "idleMs", "ttlMs"].map((name) => writtenNumber(name, source))).toEqual([4096, 60_000, 5]);
-    expect(() => writtenNumber("MIN", source)).toThrow("MIN");
-  });
+it("the Markdown readers find a number in a source", () => {
+  const source = "const MAX = 4 * 1_024;\nconst TIMES: Times = { idleMs: 60_000 };\nthis.#ttl = options.ttlMs ?? 5;";
+  expect(["MAX", "idleMs", "ttlMs"].map((name) => writtenNumber(name, source))).toEqual([4096, 60_000, 5]);
+  expect(() => writtenNumber("MIN", source)).toThrow("MIN");
+});
 
-  it("read tables, links and code", () => {
-    const page =
-      "# A\n\n| x | y |\n| --- | --- |\n| 1 | a \\| b |\n\n[b](b.md#c) [web](https://x.test) [d](#d)\n\n```ts\n1;\n```\n";
-    expect(tableUnder("# A", page)).toEqual([["1", "a \\| b"]]);
-    expect(() => tableUnder("# B", page)).toThrow("# B");
-    expect(tables(`${page}\n${page}`)).toEqual([[["1", "a \\| b"]], [["1", "a \\| b"]]]);
-    expect(fileLinks(page)).toEqual(["b.md"]);
-    expect(codeBlocks(page)).toEqual([{ line: 9, language: "ts", mark: "", code: "1;\n" }]);
-  });
+it("the Markdown readers read tables, links and code", () => {
+  const page =
+    "# A\n\n| x | y |\n| --- | --- |\n| 1 | a \\| b |\n\n[b](b.md#c) [web](https://x.test) [d](#d)\n\n```ts\n1;\n```\n";
+  expect(tableUnder("# A", page)).toEqual([["1", "a \\| b"]]);
+  expect(() => tableUnder("# B", page)).toThrow("# B");
+  expect(tables(`${page}\n${page}`)).toEqual([[["1", "a \\| b"]], [["1", "a \\| b"]]]);
+  expect(fileLinks(page)).toEqual(["b.md"]);
+  expect(codeBlocks(page)).toEqual([{ line: 9, language: "ts", mark: "", code: "1;\n" }]);
 });

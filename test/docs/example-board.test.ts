@@ -61,13 +61,13 @@ describe("examples/board", () => {
   });
   afterAll(() => board.end());
 
-  it("prints its URL and the entry for a client", () => {
+  it("examples/board prints its URL and the entry for a client", () => {
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
     expect(JSON.parse(command("The entry"))).toEqual({ mcpServers: { board: { type: "http", url } } });
     expect(board.out).not.toContain("\u001b");
   });
 
-  it.skipIf(!HAS_CURL)("prints commands that work in both styles and notify a subscriber", async () => {
+  it.skipIf(!HAS_CURL)("examples/board prints commands that work in both styles and notify a subscriber", async () => {
     const listener = new Program("sh", ["-c", command("Subscribe")]);
     try {
       await listener.prints("notifications/subscriptions/acknowledged");
@@ -89,7 +89,7 @@ describe("examples/board", () => {
     }
   });
 
-  it("reports a port that is in use", async () => {
+  it("examples/board reports a port that is in use", async () => {
     const { port } = new URL(url);
     const second = new Program(process.execPath, [MAIN], { PORT: port });
     const [code] = await second.exited;
@@ -103,7 +103,7 @@ describe("examples/board", () => {
     });
   });
 
-  it("reports a PORT that is not a port", async () => {
+  it("examples/board reports a PORT that is not a port", async () => {
     const second = new Program(process.execPath, [MAIN], { PORT: "http" });
     const [code] = await second.exited;
     expect({ code, err: second.err }).toEqual({
@@ -114,7 +114,7 @@ describe("examples/board", () => {
     });
   });
 
-  it("stops on a signal", async () => {
+  it("examples/board stops on a signal", async () => {
     const other = new Program(process.execPath, [MAIN], { PORT: "0" });
     await other.prints("Ctrl-C");
     other.child.kill("SIGTERM");

@@ -68,27 +68,25 @@ const EXAMPLES = readdirSync(join(root, "examples"), { withFileTypes: true })
   .map(({ name }) => name);
 const readmeOf = (example: string): string => readPage(`examples/${example}/README.md`);
 
-describe("the commands of the READMEs", () => {
-  const commands = EXAMPLES.flatMap((example) => commandsOf(readmeOf(example)).map((one) => ({ example, ...one })));
+const commands = EXAMPLES.flatMap((example) => commandsOf(readmeOf(example)).map((one) => ({ example, ...one })));
 
-  it.for(commands)("$example: $line", async ({ line, output }, { skip }) => {
-    skip(/\blisp\b/.test(line) && !hasSbcl(), "needs SBCL");
-    const mark = randomUUID();
-    const { code, stdout, stderr } = await run(
-      mark,
-      "sh",
-      "-c",
-      line.replaceAll("npx catenary", "node dist/cli/main.js"),
-    );
-    expect([code, stderr]).toEqual([0, ""]);
-    expect(stdout).toMatch(new RegExp(`^${patternOf(output).source}\\s*$`));
-    await expectNothingLeft(mark);
-  });
+it.for(commands)("the commands of the READMEs: $example: $line", async ({ line, output }, { skip }) => {
+  skip(/\blisp\b/.test(line) && !hasSbcl(), "needs SBCL");
+  const mark = randomUUID();
+  const { code, stdout, stderr } = await run(
+    mark,
+    "sh",
+    "-c",
+    line.replaceAll("npx catenary", "node dist/cli/main.js"),
+  );
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(new RegExp(`^${patternOf(output).source}\\s*$`));
+  await expectNothingLeft(mark);
+});
 
-  it("run every example that ends by itself and prints the same each time", () => {
-    const run = commands.flatMap(({ line }) => /^node examples\/([\w-]+)\/main\.js$/.exec(line)?.[1] ?? []);
-    expect(run).toEqual(["chain", "client", "gateway", "guarded-files", "old-server"]);
-  });
+it("the commands of the READMEs run every example that ends by itself and prints the same each time", () => {
+  const run = commands.flatMap(({ line }) => /^node examples\/([\w-]+)\/main\.js$/.exec(line)?.[1] ?? []);
+  expect(run).toEqual(["chain", "client", "gateway", "guarded-files", "old-server"]);
 });
 
 describe("examples/conversation", () => {
@@ -101,7 +99,7 @@ describe("examples/conversation", () => {
     parts = printed.stdout.split(/^# Revision /m).slice(1);
   });
 
-  it("speaks all five revisions, ends by itself and leaves nothing behind", async () => {
+  it("examples/conversation: speaks all five revisions, ends by itself and leaves nothing behind", async () => {
     expect(printed.stderr).toBe("");
     expect(printed.code).toBe(0);
     expect(parts.map((part) => part.slice(0, part.indexOf("\n")))).toEqual(REVISIONS.map(({ name }) => name));
@@ -109,7 +107,7 @@ describe("examples/conversation", () => {
   });
 
   it.each(REVISIONS.map((revision, index) => [revision.name, revision.style, index] as const))(
-    "%s: both sides send what the schema allows",
+    "examples/conversation: %s: both sides send what the schema allows",
     (name, style, index) => {
       const judge = new MessageValidator(name);
       const lines = (parts[index] ?? "").split("\n").filter((line) => /^[→←] /.test(line));
@@ -123,7 +121,7 @@ describe("examples/conversation", () => {
     },
   );
 
-  it("asks during the call in the form of each revision, or is refused", () => {
+  it("examples/conversation asks during the call in the form of each revision, or is refused", () => {
     const ways = parts.map((part) => {
       if (part.includes('"resultType":"input_required"')) return "a round";
       if (/^← .*"method":"elicitation\/create"/m.test(part)) return "a request";
@@ -133,8 +131,9 @@ describe("examples/conversation", () => {
   });
 });
 
-describe("examples/gateway", () => {
-  it.each(REVISIONS.slice(-2).map(({ name }) => name))("asks a client of %s each question once", async (revision) => {
+it.each(REVISIONS.slice(-2).map(({ name }) => name))(
+  "examples/gateway asks a client of %s each question once",
+  async (revision) => {
     const asked: string[] = [];
     const client = await connect(
       { command: process.execPath, args: ["dist/cli/main.js", "serve", "examples/gateway/catenary.json"], cwd: root },
@@ -156,80 +155,74 @@ describe("examples/gateway", () => {
     } finally {
       await client.close();
     }
-  });
+  },
+);
+
+it("examples/live: evaluates, lists definitions and interrupts, in JavaScript and, if there is SBCL, in Common Lisp", async () => {
+  const mark = randomUUID();
+  const { code, stdout, stderr } = await run(mark, process.execPath, "examples/live/main.js");
+  expect(stderr).toBe("");
+  // The position of an interrupted loop differs from run to run.
+  const shown = stdout.replaceAll(/(?<=keeps its state\.\n)\n\[Backtrace\]\n(?:\d+: .*\n)*/g, "");
+  const [, js = "", lisp = ""] = shown.split(/^# .*\n\n/m);
+  expect(js.split("\n\n").map((part) => part.trimEnd())).toEqual([
+    "evaluate-js const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); fib(20)\n=> 6765",
+    "evaluate-js console.log('working'); [1, 2, 3].map(fib)\nworking\n=> [ 1, 1, 2 ]",
+    "list-variables\nfib: function = (n) => (n < 2 ? n : fib(n - 1) + fib(n - 2))",
+    "evaluate-js fib.of(3)\n[ERROR] TypeError\nfib.of is not a function",
+    "[Backtrace]\n0: <eval 3>:1:5",
+    "evaluate-js function forever() { for (;;); }\nconsole.log('on and on'); forever()\non and on\n" +
+      "[INTERRUPTED] It was interrupted; the session keeps its state.",
+    "evaluate-js fib(10)\n=> 55",
+    "evaluate-js typeof fib in other\n=> 'undefined'",
+    "",
+  ]);
+  if (lisp.includes("need SBCL")) expect(lisp).toContain("apt-get install sbcl");
+  else {
+    expect(lisp).toContain("(values (sq 5) (sq 6))\n=> 25\n=> 36\n");
+    expect(lisp).toContain('  variable: *stock* = ("tea")\n');
+    expect(lisp).toContain("[ERROR] UNBOUND-VARIABLE\nThe variable *STOK* is unbound.\n");
+    expect(lisp).toContain("on and on\n[INTERRUPTED] It was interrupted; the session keeps its state.\n");
+    expect(lisp).toContain('evaluate-lisp *stock*\n=> ("tea")\n');
+  }
+  expect(code).toBe(0);
+  await expectNothingLeft(mark);
 });
 
-describe("examples/live", () => {
-  it("evaluates, lists definitions and interrupts, in JavaScript and, if there is SBCL, in Common Lisp", async () => {
-    const mark = randomUUID();
-    const { code, stdout, stderr } = await run(mark, process.execPath, "examples/live/main.js");
-    expect(stderr).toBe("");
-    // The position of an interrupted loop differs from run to run.
-    const shown = stdout.replaceAll(/(?<=keeps its state\.\n)\n\[Backtrace\]\n(?:\d+: .*\n)*/g, "");
-    const [, js = "", lisp = ""] = shown.split(/^# .*\n\n/m);
-    expect(js.split("\n\n").map((part) => part.trimEnd())).toEqual([
-      "evaluate-js const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); fib(20)\n=> 6765",
-      "evaluate-js console.log('working'); [1, 2, 3].map(fib)\nworking\n=> [ 1, 1, 2 ]",
-      "list-variables\nfib: function = (n) => (n < 2 ? n : fib(n - 1) + fib(n - 2))",
-      "evaluate-js fib.of(3)\n[ERROR] TypeError\nfib.of is not a function",
-      "[Backtrace]\n0: <eval 3>:1:5",
-      "evaluate-js function forever() { for (;;); }\nconsole.log('on and on'); forever()\non and on\n" +
-        "[INTERRUPTED] It was interrupted; the session keeps its state.",
-      "evaluate-js fib(10)\n=> 55",
-      "evaluate-js typeof fib in other\n=> 'undefined'",
-      "",
-    ]);
-    if (lisp.includes("need SBCL")) expect(lisp).toContain("apt-get install sbcl");
-    else {
-      expect(lisp).toContain("(values (sq 5) (sq 6))\n=> 25\n=> 36\n");
-      expect(lisp).toContain('  variable: *stock* = ("tea")\n');
-      expect(lisp).toContain("[ERROR] UNBOUND-VARIABLE\nThe variable *STOK* is unbound.\n");
-      expect(lisp).toContain("on and on\n[INTERRUPTED] It was interrupted; the session keeps its state.\n");
-      expect(lisp).toContain('evaluate-lisp *stock*\n=> ("tea")\n');
-    }
-    expect(code).toBe(0);
-    await expectNothingLeft(mark);
-  });
+it("examples/openapi has the operations as tools, checks arguments, and shows how a request failed", async () => {
+  const mark = randomUUID();
+  const { code, stdout, stderr } = await run(mark, process.execPath, "examples/openapi/main.js");
+  expect(stderr).toBe("");
+  expect(stdout.split("\n\n")).toEqual([
+    "Tool listProducts: Lists the products (color)\n" +
+      "Tool getProduct: Gets a product (id)\n" +
+      "Tool placeOrder: Orders a product (product, count)",
+    'listProducts {"color":"red"}\n{"products":[{"id":1,"name":"Cap","color":"red"}]}',
+    'getProduct {"id":2}\n{"id":2,"name":"Scarf","color":"green"}',
+    'placeOrder {"product":2,"count":3}\n{"id":1,"product":2,"count":3}',
+    'placeOrder {"product":2,"count":0} failed\nInvalid arguments for the tool placeOrder:\n- count: must be >= 1',
+    'getProduct {"id":7} failed\nHTTP 404 Not Found',
+    '{"message":"there is no product 7"}\n',
+  ]);
+  expect(code).toBe(0);
+  await expectNothingLeft(mark);
 });
 
-describe("examples/openapi", () => {
-  it("has the operations as tools, checks arguments, and shows how a request failed", async () => {
-    const mark = randomUUID();
-    const { code, stdout, stderr } = await run(mark, process.execPath, "examples/openapi/main.js");
-    expect(stderr).toBe("");
-    expect(stdout.split("\n\n")).toEqual([
-      "Tool listProducts: Lists the products (color)\n" +
-        "Tool getProduct: Gets a product (id)\n" +
-        "Tool placeOrder: Orders a product (product, count)",
-      'listProducts {"color":"red"}\n{"products":[{"id":1,"name":"Cap","color":"red"}]}',
-      'getProduct {"id":2}\n{"id":2,"name":"Scarf","color":"green"}',
-      'placeOrder {"product":2,"count":3}\n{"id":1,"product":2,"count":3}',
-      'placeOrder {"product":2,"count":0} failed\nInvalid arguments for the tool placeOrder:\n- count: must be >= 1',
-      'getProduct {"id":7} failed\nHTTP 404 Not Found',
-      '{"message":"there is no product 7"}\n',
-    ]);
-    expect(code).toBe(0);
-    await expectNothingLeft(mark);
-  });
-});
-
-describe("examples/programs", () => {
-  it("runs what a pattern allows, and shows how a program failed", async () => {
-    const mark = randomUUID();
-    const { code, stdout, stderr } = await run(mark, process.execPath, "examples/programs/main.js");
-    expect(stderr).toBe("");
-    const [tool, ...calls] = stdout.trimEnd().split("\n\n{");
-    expect(tool).toBe("Tool git\nArguments: _args, C, c, exec-path, ...");
-    expect(calls.slice(0, 3)).toEqual([
-      '"_args":["init","--quiet"]}\nCommand completed with no output',
-      '"no-pager":true,"_args":["status","--short"]}\nSTDOUT:\n?? notes.txt',
-      '"_args":["push","--force"]} failed\n`git push --force` is not allowed; ' +
-        "the patterns that are allowed: git init --quiet, git --no-pager status --short, git show HEAD",
-    ]);
-    expect(calls[3]).toMatch(/^"_args":\["show","HEAD"\]\} failed\nSTDERR:\n[^]*\n\nExit code: 128$/);
-    expect(code).toBe(0);
-    await expectNothingLeft(mark);
-  });
+it("examples/programs runs what a pattern allows, and shows how a program failed", async () => {
+  const mark = randomUUID();
+  const { code, stdout, stderr } = await run(mark, process.execPath, "examples/programs/main.js");
+  expect(stderr).toBe("");
+  const [tool, ...calls] = stdout.trimEnd().split("\n\n{");
+  expect(tool).toBe("Tool git\nArguments: _args, C, c, exec-path, ...");
+  expect(calls.slice(0, 3)).toEqual([
+    '"_args":["init","--quiet"]}\nCommand completed with no output',
+    '"no-pager":true,"_args":["status","--short"]}\nSTDOUT:\n?? notes.txt',
+    '"_args":["push","--force"]} failed\n`git push --force` is not allowed; ' +
+      "the patterns that are allowed: git init --quiet, git --no-pager status --short, git show HEAD",
+  ]);
+  expect(calls[3]).toMatch(/^"_args":\["show","HEAD"\]\} failed\nSTDERR:\n[^]*\n\nExit code: 128$/);
+  expect(code).toBe(0);
+  await expectNothingLeft(mark);
 });
 
 describe("example servers", () => {
@@ -245,7 +238,7 @@ describe("example servers", () => {
   });
 
   it.each(["examples/pharo/main.js", "dist/cli/main.js serve examples/pharo/server.js"])(
-    "pharo, started by node %s",
+    "example servers: pharo, started by node %s",
     async (words) => {
       const client = await open(...words.split(" "));
       expect(client.server).toEqual({ name: "pharo-mcp", version: "0.1.0" });
@@ -279,7 +272,7 @@ describe("example servers", () => {
     },
   );
 
-  it("weather, started by node examples/weather/main.js", async () => {
+  it("example servers: weather, started by node examples/weather/main.js", async () => {
     const client = await open("examples/weather/main.js");
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual([
       "get_weather",

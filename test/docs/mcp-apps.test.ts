@@ -2,7 +2,7 @@
 // work yet is so. The script of the view runs here, with a host that passes its messages on. The commands of the
 // page are played in pages.long.test.ts.
 
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { chain, connect, createServer, upstream, type Client, type Gateway, type Server } from "../../src/index.ts";
 import { pin, rename, search } from "../../src/chain/middleware/index.ts";
 import { codeMode } from "../../src/live/index.ts";
@@ -123,95 +123,89 @@ async function toolsOf(client: Client): Promise<Record<string, unknown>> {
   return Object.fromEntries(tools.map(({ name, _meta }) => [name, _meta?.["ui"]]));
 }
 
-describe("the example", () => {
-  const command = (): { command: string; args: string[] } => ({
-    command: process.execPath,
-    args: [folder.path("dice.js")],
-  });
-
-  it("works with the server itself", async () => {
-    await using client = await connect(command(), UI_CLIENT);
-    await playView(client);
-  });
-
-  it("works through a gateway with another server", async () => {
-    await using gateway = chain().to({ dice: upstream(command()), other: other() });
-    await using client = await connect(gateway, UI_CLIENT);
-    await playView(client);
-  });
+const command = (): { command: string; args: string[] } => ({
+  command: process.execPath,
+  args: [folder.path("dice.js")],
 });
 
-describe("what passes through a gateway", () => {
-  it.each(REVISION_NAMES)("is unchanged in %s", async (revision) => {
-    await using gateway = chain().to({ dice: dice(), other: other() });
-    const { client } = await connectInMemory(gateway, { revision, ...UI_CLIENT });
-    expect(client.capabilities.extensions).toMatchObject({ [EXTENSION]: {} });
-    const { tools } = await client.listTools();
-    expect(tools[0]?._meta).toMatchObject({ ui: { resourceUri: VIEW }, "ui/resourceUri": VIEW });
-    expect((await client.listResources()).resources).toMatchObject([
-      { uri: VIEW, mimeType: HTML, _meta: { ui: { csp: {} } } },
-    ]);
-    const { contents } = await client.readResource(VIEW);
-    expect(contents).toEqual([{ uri: VIEW, mimeType: HTML, text: "<!doctype html>", _meta: { ui: { csp: {} } } }]);
-    const { content, structuredContent, _meta } = await client.callTool("roll_dice");
-    expect(content).toEqual([{ type: "text", text: "7" }]);
-    expect(_meta).toMatchObject({ seed: 1 });
-    const isOldest = REVISION_NAMES.indexOf(revision) < 2;
-    expect(structuredContent).toEqual(isOldest ? undefined : { sum: 7 });
-    await client.close();
-  });
+it("the example works with the server itself", async () => {
+  await using client = await connect(command(), UI_CLIENT);
+  await playView(client);
 });
 
-describe("what does not work yet", () => {
-  it("a URI that got a prefix does not begin with ui:, though the tool names it", async () => {
-    for (const gateway of [
-      chain().to({ dice: dice(), more: dice("more") }),
-      chain().to({ dice: dice(), other: other() }, { names: "always" }),
-    ]) {
-      const client = await connected(gateway);
-      const { resources } = await client.listResources();
-      expect(resources[0]?.uri).toBe(`dice.${VIEW}`);
-      expect((await toolsOf(client))["dice_roll_dice"]).toEqual({ resourceUri: `dice.${VIEW}` });
-      await expect(client.readResource(VIEW)).rejects.toThrow(`use one of dice.${VIEW}`);
-    }
-  });
+it("the example works through a gateway with another server", async () => {
+  await using gateway = chain().to({ dice: upstream(command()), other: other() });
+  await using client = await connect(gateway, UI_CLIENT);
+  await playView(client);
+});
 
-  it("a view calls a tool by its name at the server", async () => {
-    const always = await connected(chain().to({ dice: dice(), other: other() }, { names: "always" }));
-    await expect(always.callTool("roll_again")).rejects.toThrow("it is called dice_roll_again here");
-    const renamed = await connected(chain(rename({ tools: { roll_again: "again" } })).to(dice()));
-    await expect(renamed.callTool("roll_again")).rejects.toThrow("Tool not found");
-  });
+it.each(REVISION_NAMES)("what passes through a gateway is unchanged in %s", async (revision) => {
+  await using gateway = chain().to({ dice: dice(), other: other() });
+  const { client } = await connectInMemory(gateway, { revision, ...UI_CLIENT });
+  expect(client.capabilities.extensions).toMatchObject({ [EXTENSION]: {} });
+  const { tools } = await client.listTools();
+  expect(tools[0]?._meta).toMatchObject({ ui: { resourceUri: VIEW }, "ui/resourceUri": VIEW });
+  expect((await client.listResources()).resources).toMatchObject([
+    { uri: VIEW, mimeType: HTML, _meta: { ui: { csp: {} } } },
+  ]);
+  const { contents } = await client.readResource(VIEW);
+  expect(contents).toEqual([{ uri: VIEW, mimeType: HTML, text: "<!doctype html>", _meta: { ui: { csp: {} } } }]);
+  const { content, structuredContent, _meta } = await client.callTool("roll_dice");
+  expect(content).toEqual([{ type: "text", text: "7" }]);
+  expect(_meta).toMatchObject({ seed: 1 });
+  const isOldest = REVISION_NAMES.indexOf(revision) < 2;
+  expect(structuredContent).toEqual(isOldest ? undefined : { sum: 7 });
+  await client.close();
+});
 
-  it.each([
-    ["search", (include: string[]) => chain(search({ include })).to({ dice: dice(), other: other() })],
-    [
-      "code mode",
-      (include: string[]) => codeMode(chain().to({ dice: dice(), other: other() }), { sandbox: false, include }),
-    ],
-  ])("%s lists no tools with views, and finds those that are for views only", async (_, made) => {
-    const client = await connected(made([]));
-    expect(Object.values(await toolsOf(client))).toEqual([undefined, undefined, undefined]);
-    const { content } = await client.callTool("search-tools", { query: "roll again" });
-    expect(JSON.stringify(content)).toContain("roll_again");
-    const including = await connected(made(["roll_dice"]));
-    expect(await toolsOf(including)).toMatchObject({ roll_dice: { resourceUri: VIEW } });
-  });
+it("what does not work yet: a URI that got a prefix does not begin with ui:, though the tool names it", async () => {
+  for (const gateway of [
+    chain().to({ dice: dice(), more: dice("more") }),
+    chain().to({ dice: dice(), other: other() }, { names: "always" }),
+  ]) {
+    const client = await connected(gateway);
+    const { resources } = await client.listResources();
+    expect(resources[0]?.uri).toBe(`dice.${VIEW}`);
+    expect((await toolsOf(client))["dice_roll_dice"]).toEqual({ resourceUri: `dice.${VIEW}` });
+    await expect(client.readResource(VIEW)).rejects.toThrow(`use one of dice.${VIEW}`);
+  }
+});
 
-  it("a gateway refuses no call because of `visibility`", async () => {
-    const client = await connected(chain().to({ dice: dice(), other: other() }));
-    expect((await client.callTool("roll_again")).content).toEqual([{ type: "text", text: "8" }]);
-  });
+it("what does not work yet: a view calls a tool by its name at the server", async () => {
+  const always = await connected(chain().to({ dice: dice(), other: other() }, { names: "always" }));
+  await expect(always.callTool("roll_again")).rejects.toThrow("it is called dice_roll_again here");
+  const renamed = await connected(chain(rename({ tools: { roll_again: "again" } })).to(dice()));
+  await expect(renamed.callTool("roll_again")).rejects.toThrow("Tool not found");
+});
 
-  it("`pin` holds a tool that names another view, but not a changed view", async () => {
-    const server = dice();
-    const client = await connected(chain(pin({ file: folder.path("pins.json") })).to(server));
-    await toolsOf(client);
-    server.removeTool("roll_again");
-    server.tool("roll_again", { _meta: { ui: { resourceUri: "ui://dice/else.html" } } }, () => "8");
-    server.removeResource(VIEW);
-    server.resource(VIEW, { name: "view", mimeType: HTML }, () => "<!doctype html><p>Else</p>");
-    expect(await toolsOf(client)).not.toHaveProperty("roll_again");
-    expect((await client.readResource(VIEW)).contents).toMatchObject([{ text: "<!doctype html><p>Else</p>" }]);
-  });
+it.each([
+  ["search", (include: string[]) => chain(search({ include })).to({ dice: dice(), other: other() })],
+  [
+    "code mode",
+    (include: string[]) => codeMode(chain().to({ dice: dice(), other: other() }), { sandbox: false, include }),
+  ],
+])("what does not work yet: %s lists no tools with views, and finds those that are for views only", async (_, made) => {
+  const client = await connected(made([]));
+  expect(Object.values(await toolsOf(client))).toEqual([undefined, undefined, undefined]);
+  const { content } = await client.callTool("search-tools", { query: "roll again" });
+  expect(JSON.stringify(content)).toContain("roll_again");
+  const including = await connected(made(["roll_dice"]));
+  expect(await toolsOf(including)).toMatchObject({ roll_dice: { resourceUri: VIEW } });
+});
+
+it("what does not work yet: a gateway refuses no call because of `visibility`", async () => {
+  const client = await connected(chain().to({ dice: dice(), other: other() }));
+  expect((await client.callTool("roll_again")).content).toEqual([{ type: "text", text: "8" }]);
+});
+
+it("what does not work yet: `pin` holds a tool that names another view, but not a changed view", async () => {
+  const server = dice();
+  const client = await connected(chain(pin({ file: folder.path("pins.json") })).to(server));
+  await toolsOf(client);
+  server.removeTool("roll_again");
+  server.tool("roll_again", { _meta: { ui: { resourceUri: "ui://dice/else.html" } } }, () => "8");
+  server.removeResource(VIEW);
+  server.resource(VIEW, { name: "view", mimeType: HTML }, () => "<!doctype html><p>Else</p>");
+  expect(await toolsOf(client)).not.toHaveProperty("roll_again");
+  expect((await client.readResource(VIEW)).contents).toMatchObject([{ text: "<!doctype html><p>Else</p>" }]);
 });

@@ -29,50 +29,44 @@ describe.each(played)("%s", (page) => {
   });
   afterAll(() => folder.close());
 
-  it.for(commandsOf(markdown))("$line", async (command, { skip }) => {
+  it.for(commandsOf(markdown))("a page runs: $line", async (command, { skip }) => {
     skip(/\blisp\b/.test(command.line) && !hasSbcl(), "needs SBCL");
     await folder.run(command);
   });
 });
 
-describe("getting started", () => {
-  it("has a page for each way to use Catenary, with commands to play", () => {
-    const names = starting.map((page) => page.slice(STARTING.length + 1));
-    expect(names).toEqual(["client.md", "gateway.md", "live.md", "server.md"]);
-    for (const page of starting) expect(commandsOf(readPage(page)).length, page).toBeGreaterThan(0);
-  });
-
-  it.each(starting)("%s is short", (page) => {
-    expect(readPage(page).split("\n").length).toBeLessThanOrEqual(MAX_STARTING_LINES + 1);
-  });
+it("getting started has a page for each way to use Catenary, with commands to play", () => {
+  const names = starting.map((page) => page.slice(STARTING.length + 1));
+  expect(names).toEqual(["client.md", "gateway.md", "live.md", "server.md"]);
+  for (const page of starting) expect(commandsOf(readPage(page)).length, page).toBeGreaterThan(0);
 });
 
-describe(CLI_REFERENCE, () => {
-  const markdown = readPage(CLI_REFERENCE);
-
-  it("has commands to play", () => {
-    expect(commandsOf(markdown).length).toBeGreaterThan(8);
-  });
-
-  it.skipIf(!HAS_TERMINAL)("shows a question in a terminal", async () => {
-    const block = codeBlocks(markdown).find(({ code }) => code.includes("report_sighting location"))?.code ?? "";
-    const [command = "", ...shown] = block.split("\n");
-    const folder = await PageFolder.create(markdown);
-    const env = { PATH: `${folder.path("bin")}${delimiter}${process.env["PATH"]}` };
-    const terminal = new Terminal(["sh", "-c", command.replace("$ ", "")], { env, cwd: folder.path(".") });
-    await terminal.shows("sky (number or name):");
-    terminal.type(`2${ENTER}`);
-    await terminal.shows("Send this?");
-    terminal.type(ENTER);
-    expect(await terminal.exited).toBe(0);
-    expect(terminal.screen).toBe(shown.join("\n").trimEnd());
-    await folder.close();
-  });
+it.each(starting)("getting started: %s is short", (page) => {
+  expect(readPage(page).split("\n").length).toBeLessThanOrEqual(MAX_STARTING_LINES + 1);
 });
 
-describe(LIVE_REFERENCE, () => {
-  it("has an evaluation in each language, and the output of `catenary up`", () => {
-    const commands = commandsOf(readPage(LIVE_REFERENCE)).map(({ line }) => line.split(" ", 3).join(" "));
-    expect(commands).toEqual(["catenary eval js", "catenary eval lisp", "catenary up --live"]);
-  });
+const markdown = readPage(CLI_REFERENCE);
+
+it("docs/reference/cli.md has commands to play", () => {
+  expect(commandsOf(markdown).length).toBeGreaterThan(8);
+});
+
+it.skipIf(!HAS_TERMINAL)("docs/reference/cli.md shows a question in a terminal", async () => {
+  const block = codeBlocks(markdown).find(({ code }) => code.includes("report_sighting location"))?.code ?? "";
+  const [command = "", ...shown] = block.split("\n");
+  const folder = await PageFolder.create(markdown);
+  const env = { PATH: `${folder.path("bin")}${delimiter}${process.env["PATH"]}` };
+  const terminal = new Terminal(["sh", "-c", command.replace("$ ", "")], { env, cwd: folder.path(".") });
+  await terminal.shows("sky (number or name):");
+  terminal.type(`2${ENTER}`);
+  await terminal.shows("Send this?");
+  terminal.type(ENTER);
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.screen).toBe(shown.join("\n").trimEnd());
+  await folder.close();
+});
+
+it("docs/reference/live.md has an evaluation in each language, and the output of `catenary up`", () => {
+  const commands = commandsOf(readPage(LIVE_REFERENCE)).map(({ line }) => line.split(" ", 3).join(" "));
+  expect(commands).toEqual(["catenary eval js", "catenary eval lisp", "catenary up --live"]);
 });

@@ -190,7 +190,7 @@ function testClient(library: Library, transport: "stdio" | "HTTP", direct: () =>
     };
     afterAll(() => chained.close());
 
-    it("lists what the servers list, with the server's name as a prefix where two names are equal", async () => {
+    it("a server of another library lists what the servers list, with the server's name as a prefix where two names are equal", async () => {
       const merged = mergeTools(direct());
       const expected = isNewest ? merged.map(withoutExecution) : merged;
       // A server adds tools when it has learned what its client can do, which may be after its first answer.
@@ -208,7 +208,7 @@ function testClient(library: Library, transport: "stdio" | "HTTP", direct: () =>
       }
     });
 
-    it.each(Object.keys(STEPS))("gets the results of %s", async (server) => {
+    it.each(Object.keys(STEPS))("a server of another library gets the results of %s", async (server) => {
       const toolName = (tool: string): string => (tools.some(({ name }) => name === tool) ? tool : `${server}_${tool}`);
       const answers = await runSteps({ client, workspace: chained.workspace, server, toolName });
       const { server: info, answers: expected } = direct()[server] as Findings;
@@ -233,7 +233,7 @@ describe.runIf(canListProcesses)("published servers behind one chain", () => {
     }
   }
 
-  it("leave nothing behind", async () => {
+  it("published servers behind one chain leave nothing behind", async () => {
     await expect.poll(() => withEnvironment(MARK, mark).map(commandLine)).toEqual([]);
   });
 });

@@ -79,7 +79,7 @@ if (typeof installed === "string" || !existsSync(launcher)) {
     }
 
     describe.each(CONNECTIONS)("with $title", (connection) => {
-      it("lists tools, resources, templates and prompts", async () => {
+      it("the Inspector's command line lists tools, resources, templates and prompts", async () => {
         const [tools, resources, templates, prompts] = await Promise.all([
           inspect(connection, "tools/list"),
           inspect(connection, "resources/list"),
@@ -92,7 +92,7 @@ if (typeof installed === "string" || !existsSync(launcher)) {
         expect(prompts["result"].prompts).toMatchObject([{ name: "greet" }, { name: "introduce" }]);
       });
 
-      it("calls tools, reads resources and gets prompts", async () => {
+      it("the Inspector's command line calls tools, reads resources and gets prompts", async () => {
         const [sum, gallery, text, bytes, prompt] = await Promise.all([
           inspect(connection, "tools/call", "--tool-name", "add", "--tool-args-json", '{"a":2,"b":3.5}'),
           inspect(connection, "tools/call", "--tool-name", "gallery"),
@@ -115,7 +115,7 @@ if (typeof installed === "string" || !existsSync(launcher)) {
         expect(prompt["result"].messages).toMatchObject([{ content: { text: "Greet Bronte warmly." } }]);
       });
 
-      it("exits with an error code on failure", async () => {
+      it("the Inspector's command line exits with an error code on failure", async () => {
         const [failed, unknownTool, unknownResource] = await Promise.all([
           inspect(connection, "tools/call", "--tool-name", "fail"),
           inspect(connection, "tools/call", "--tool-name", "no-such-tool"),
@@ -129,7 +129,7 @@ if (typeof installed === "string" || !existsSync(launcher)) {
       });
     });
 
-    it("initializes", async () => {
+    it("the Inspector's command line initializes", async () => {
       const [session, stateless] = await Promise.all([
         inspect(CONNECTIONS[0], "initialize"),
         inspect(CONNECTIONS[1], "initialize"),

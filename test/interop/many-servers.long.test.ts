@@ -150,7 +150,7 @@ describe.skipIf(reason !== undefined)(`many servers behind one gateway (${reason
     expect(Math.min(...times)).toBeLessThan(MAX_LIST_MS);
   }
 
-  it("a stateless client of SDK 2, which comes first, gets every tool", async () => {
+  it(`many servers behind one gateway (${reason ?? "installed"}): a stateless client of SDK 2, which comes first, gets every tool`, async () => {
     const client = await openSdk2(new Http2(url), { versionNegotiation: { mode: "auto" } });
     try {
       await expectAllTools(client);
@@ -160,7 +160,7 @@ describe.skipIf(reason !== undefined)(`many servers behind one gateway (${reason
     }
   });
 
-  it("a client of SDK 1 gets every tool", async () => {
+  it(`many servers behind one gateway (${reason ?? "installed"}): a client of SDK 1 gets every tool`, async () => {
     const client = await openSdk1(new Http1(url));
     try {
       await expectAllTools(client);
@@ -170,7 +170,7 @@ describe.skipIf(reason !== undefined)(`many servers behind one gateway (${reason
     }
   });
 
-  it("the list names the servers that do not work, and no other", async () => {
+  it(`many servers behind one gateway (${reason ?? "installed"}): the list names the servers that do not work, and no other`, async () => {
     const client = await connect(url);
     try {
       const names = async (): Promise<string[]> => {

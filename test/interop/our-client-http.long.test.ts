@@ -107,80 +107,92 @@ describe("our client over HTTP and an SDK server", () => {
     ["sdk-1", "sessionless", newest],
     ["sdk-1", "json", newest],
     ["sdk-2", "sessionless", newest],
-  ] as const)("uses what %s offers in its mode %s", async (server, mode, revision) => {
-    const { url } = await startServer(server, mode);
-    const client = await connectClient(url, { revision });
-    expect(client.revision).toBe(revision);
-    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("add");
-    expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
-    expect((await client.callTool("fail")).isError).toBe(true);
-    expect((await client.readResource(NOTE)).contents).toMatchObject([{ text: NOTE_TEXT }]);
-    expect((await client.getPrompt("greet", { author: "Bronte" })).messages).toHaveLength(1);
-    const ref = { type: "ref/prompt", name: "greet" } as const;
-    expect((await client.complete(ref, { name: "author", value: "A" })).completion.values).toEqual(["Austen"]);
-    await client.ping();
-    const many = Array.from({ length: 20 }, (_, n) => client.callTool("add", { a: n, b: 1 }));
-    expect((await Promise.all(many)).map((result) => JSON.parse(textOf(result)).sum as number)).toEqual(
-      many.map((_, n) => n + 1),
-    );
-  });
+  ] as const)(
+    "our client over HTTP and an SDK server uses what %s offers in its mode %s",
+    async (server, mode, revision) => {
+      const { url } = await startServer(server, mode);
+      const client = await connectClient(url, { revision });
+      expect(client.revision).toBe(revision);
+      expect((await client.listTools()).tools.map(({ name }) => name)).toContain("add");
+      expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
+      expect((await client.callTool("fail")).isError).toBe(true);
+      expect((await client.readResource(NOTE)).contents).toMatchObject([{ text: NOTE_TEXT }]);
+      expect((await client.getPrompt("greet", { author: "Bronte" })).messages).toHaveLength(1);
+      const ref = { type: "ref/prompt", name: "greet" } as const;
+      expect((await client.complete(ref, { name: "author", value: "A" })).completion.values).toEqual(["Austen"]);
+      await client.ping();
+      const many = Array.from({ length: 20 }, (_, n) => client.callTool("add", { a: n, b: 1 }));
+      expect((await Promise.all(many)).map((result) => JSON.parse(textOf(result)).sum as number)).toEqual(
+        many.map((_, n) => n + 1),
+      );
+    },
+  );
 
   it.each([
     ["sdk-1", newest],
     ["sdk-2", newest],
-  ] as const)("gets the result of a call of %s in %s whose connection broke", async (server, revision) => {
-    const proxy = await startServer(server, "sessions");
-    const client = await connectClient(proxy.url, { revision });
-    const other = await connectClient(proxy.direct, { revision });
-    const steps: number[] = [];
-    const onProgress = ({ progress }: { progress: number }): void => {
-      steps.push(progress);
-      if (progress !== 3) return;
-      proxy.break();
-      void other.callTool("release");
-    };
-    expect(textOf(await client.callTool("count", { to: 3, hold: true }, { onProgress }))).toBe("counted to 3");
-    expect(steps).toEqual([1, 2, 3]);
-  });
+  ] as const)(
+    "our client over HTTP and an SDK server gets the result of a call of %s in %s whose connection broke",
+    async (server, revision) => {
+      const proxy = await startServer(server, "sessions");
+      const client = await connectClient(proxy.url, { revision });
+      const other = await connectClient(proxy.direct, { revision });
+      const steps: number[] = [];
+      const onProgress = ({ progress }: { progress: number }): void => {
+        steps.push(progress);
+        if (progress !== 3) return;
+        proxy.break();
+        void other.callTool("release");
+      };
+      expect(textOf(await client.callTool("count", { to: 3, hold: true }, { onProgress }))).toBe("counted to 3");
+      expect(steps).toEqual([1, 2, 3]);
+    },
+  );
 
   it.each([
     ["sdk-1", "sessions", newest],
     ["sdk-2", "sessions", newest],
     ["sdk-2", "stateless", STATELESS],
-  ] as const)("receives changes of %s (%s) again after all connections broke", async (server, mode, revision) => {
-    const proxy = await startServer(server, mode);
-    const client = await connectClient(proxy.url, { revision });
-    const events = new EventLog();
-    await client.listen({ resourceSubscriptions: [NOTE] }, () => events.add({ number: events.all.length }));
-    await client.callTool("touch");
-    await events.until(({ number }) => number === 0);
-    proxy.break();
-    // Changes are received again as soon as the stream was reopened.
-    for (let tries = 0; events.all.length < 2 && tries < 100; tries += 1) {
-      await client.callTool("touch").catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    await events.until(({ number }) => number === 1);
-  });
+  ] as const)(
+    "our client over HTTP and an SDK server receives changes of %s (%s) again after all connections broke",
+    async (server, mode, revision) => {
+      const proxy = await startServer(server, mode);
+      const client = await connectClient(proxy.url, { revision });
+      const events = new EventLog();
+      await client.listen({ resourceSubscriptions: [NOTE] }, () => events.add({ number: events.all.length }));
+      await client.callTool("touch");
+      await events.until(({ number }) => number === 0);
+      proxy.break();
+      // Changes are received again as soon as the stream was reopened.
+      for (let tries = 0; events.all.length < 2 && tries < 100; tries += 1) {
+        await client.callTool("touch").catch(() => undefined);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      await events.until(({ number }) => number === 1);
+    },
+  );
 
   it.each([
     ["sdk-1", "sessions", newest],
     ["sdk-1", "legacy-sse", newest],
     ["sdk-2", "sessions", newest],
     ["sdk-2", "stateless", STATELESS],
-  ] as const)("times out a silent call of %s (%s), and the server sees it", async (server, mode, revision) => {
-    const { url } = await startServer(server, mode);
-    const client = await connectClient(url, { revision });
-    await expect(client.callTool("wait", {}, { timeoutMs: 1_000 })).rejects.toMatchObject({ kind: "timeout" });
-    expect(textOf(await client.callTool("aborted"))).toBe("the call was aborted");
-  });
+  ] as const)(
+    "our client over HTTP and an SDK server times out a silent call of %s (%s), and the server sees it",
+    async (server, mode, revision) => {
+      const { url } = await startServer(server, mode);
+      const client = await connectClient(url, { revision });
+      await expect(client.callTool("wait", {}, { timeoutMs: 1_000 })).rejects.toMatchObject({ kind: "timeout" });
+      expect(textOf(await client.callTool("aborted"))).toBe("the call was aborted");
+    },
+  );
 
   it.each([
     ["sdk-1", "sessions", newest],
     ["sdk-1", "legacy-sse", newest],
     ["sdk-2", "sessions", newest],
   ] as const)(
-    "answers a request of %s (%s) in the first call at once, on any stream",
+    "our client over HTTP and an SDK server answers a request of %s (%s) in the first call at once, on any stream",
     async (server, mode, revision) => {
       const { url } = await startServer(server, mode);
       // Ten times, because the request may come on a stream that is just being opened.
@@ -201,30 +213,33 @@ describe("our client over HTTP and an SDK server", () => {
   it.each([
     ["sdk-1", "sessions"],
     ["sdk-2", "sessions"],
-  ] as const)("ends its session with %s, whose id is invalid from then on", async (server, mode) => {
-    const { url } = await startServer(server, mode);
-    const sent: Record<string, string>[] = [];
-    const spy: typeof fetch = (input, init) => {
-      sent.push({ method: init?.method ?? "GET", ...Object.fromEntries(new Headers(init?.headers)) });
-      return fetch(input, init);
-    };
-    const client = await connectClient(url, { revision: newest, fetch: spy });
-    await client.callTool("add", { a: 1, b: 2 });
-    await client.close();
-    const { method, "mcp-session-id": session = "" } = sent.at(-1) ?? {};
-    expect(method).toBe("DELETE");
-    expect(session).not.toBe("");
-    const headers = {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-session-id": session,
-    };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-    expect((await fetch(url, { method: "POST", headers, body })).status).toBe(404);
-  });
+  ] as const)(
+    "our client over HTTP and an SDK server ends its session with %s, whose id is invalid from then on",
+    async (server, mode) => {
+      const { url } = await startServer(server, mode);
+      const sent: Record<string, string>[] = [];
+      const spy: typeof fetch = (input, init) => {
+        sent.push({ method: init?.method ?? "GET", ...Object.fromEntries(new Headers(init?.headers)) });
+        return fetch(input, init);
+      };
+      const client = await connectClient(url, { revision: newest, fetch: spy });
+      await client.callTool("add", { a: 1, b: 2 });
+      await client.close();
+      const { method, "mcp-session-id": session = "" } = sent.at(-1) ?? {};
+      expect(method).toBe("DELETE");
+      expect(session).not.toBe("");
+      const headers = {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-session-id": session,
+      };
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+      expect((await fetch(url, { method: "POST", headers, body })).status).toBe(404);
+    },
+  );
 
   it.each(["sdk-1", "sdk-2"] as const)(
-    "begins a new session when %s was restarted at the same address",
+    "our client over HTTP and an SDK server begins a new session when %s was restarted at the same address",
     async (server) => {
       const first = await startServer(server, "sessions");
       const second = await startServer(server, "sessions");

@@ -74,13 +74,13 @@ describe("our client and an SDK server", () => {
 
   const textOf = (result: Json): string => result["content"][0].text;
 
-  it("finds a stateless server that is slow to start", async () => {
+  it("our client and an SDK server finds a stateless server that is slow to start", async () => {
     const client = await open(startServer("sdk-2", "late"));
     expect(client.revision).toBe(STATELESS);
     expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
   });
 
-  it("uses a slow server that speaks both styles, behind a gateway, in the session that it has opened", async () => {
+  it("our client and an SDK server uses a slow server that speaks both styles, behind a gateway, in the session that it has opened", async () => {
     const fast = startServer("sdk-2");
     const slow = startServer("sdk-2", "slow");
     const targets = Object.entries({ fast, slow }).map(([name, { command, args }]) => {
@@ -94,7 +94,7 @@ describe("our client and an SDK server", () => {
     await gateway.close();
   });
 
-  it("accepts no revision but the given one", async () => {
+  it("our client and an SDK server accepts no revision but the given one", async () => {
     const message = expect.stringContaining(`does not speak ${STATELESS}: Method not found (-32601)`);
     await expect(connect(startServer("sdk-1"), { revision: STATELESS })).rejects.toMatchObject({
       kind: "protocol",
@@ -113,7 +113,7 @@ describe("our client and an SDK server", () => {
     ["sdk-2", NEWEST_SESSION],
     ["sdk-2", STATELESS],
   ] as const)(
-    "receives all progress of %s in %s, also what arrives in one chunk with the result",
+    "our client and an SDK server receives all progress of %s in %s, also what arrives in one chunk with the result",
     async (server, revision) => {
       const client = await open(startServer(server), { revision });
       const steps: number[] = [];
@@ -127,33 +127,39 @@ describe("our client and an SDK server", () => {
     ["sdk-1", NEWEST_SESSION],
     ["sdk-2", NEWEST_SESSION],
     ["sdk-2", STATELESS],
-  ] as const)("times out a silent call of %s in %s, and the server sees it", async (server, revision) => {
-    const client = await open(startServer(server), { revision });
-    await expect(client.callTool("wait", {}, { timeoutMs: 100 })).rejects.toMatchObject({ kind: "timeout" });
-    expect(textOf(await client.callTool("aborted"))).toBe("the call was aborted");
-  });
+  ] as const)(
+    "our client and an SDK server times out a silent call of %s in %s, and the server sees it",
+    async (server, revision) => {
+      const client = await open(startServer(server), { revision });
+      await expect(client.callTool("wait", {}, { timeoutMs: 100 })).rejects.toMatchObject({ kind: "timeout" });
+      expect(textOf(await client.callTool("aborted"))).toBe("the call was aborted");
+    },
+  );
 
   it.each([
     ["sdk-1", NEWEST_SESSION],
     ["sdk-2", NEWEST_SESSION],
     ["sdk-2", STATELESS],
-  ] as const)("declines and rejects requests of %s in %s, and lacks a capability", async (server, revision) => {
-    const sample = (): never => {
-      throw userRejected("not today");
-    };
-    const client = await open(startServer(server), { revision, elicit: () => ({ action: "decline" }), sample });
-    expect(JSON.parse(textOf(await client.callTool("elicit")))).toEqual({ action: "decline" });
-    const sampled = await client.callTool("sample");
-    expect(sampled.isError).toBe(true);
-    expect(textOf(sampled)).toContain("not today");
-    // Roots were not declared, so the server may not request them. SDK 1.x and 2.x with sessions report that as a
-    // result, 2.x without sessions as an error with the code of the newest revision.
-    const roots = client.callTool("roots");
-    if (revision === STATELESS) await expect(roots).rejects.toMatchObject({ code: -32021 });
-    else expect(await roots).toMatchObject({ isError: true, content: [{ text: expect.stringMatching(/roots/) }] });
-  });
+  ] as const)(
+    "our client and an SDK server declines and rejects requests of %s in %s, and lacks a capability",
+    async (server, revision) => {
+      const sample = (): never => {
+        throw userRejected("not today");
+      };
+      const client = await open(startServer(server), { revision, elicit: () => ({ action: "decline" }), sample });
+      expect(JSON.parse(textOf(await client.callTool("elicit")))).toEqual({ action: "decline" });
+      const sampled = await client.callTool("sample");
+      expect(sampled.isError).toBe(true);
+      expect(textOf(sampled)).toContain("not today");
+      // Roots were not declared, so the server may not request them. SDK 1.x and 2.x with sessions report that as a
+      // result, 2.x without sessions as an error with the code of the newest revision.
+      const roots = client.callTool("roots");
+      if (revision === STATELESS) await expect(roots).rejects.toMatchObject({ code: -32021 });
+      else expect(await roots).toMatchObject({ isError: true, content: [{ text: expect.stringMatching(/roots/) }] });
+    },
+  );
 
-  it("iterates over the changes of a server in each style", async () => {
+  it("our client and an SDK server iterates over the changes of a server in each style", async () => {
     for (const revision of [NEWEST_SESSION, STATELESS]) {
       const client = await open(startServer("sdk-2"), { revision });
       const changes = await client.listen({ toolsListChanged: true, resourceSubscriptions: [NOTE] });
@@ -169,7 +175,7 @@ describe("our client and an SDK server", () => {
     }
   });
 
-  it("ends a server behind a shell", async () => {
+  it("our client and an SDK server ends a server behind a shell", async () => {
     const { command, args } = startServer("sdk-1");
     const client = await open({ command: "sh", args: ["-c", '"$0" "$@"; true', command, ...args] });
     const pid = Number(textOf(await client.callTool("pid")));
@@ -177,7 +183,7 @@ describe("our client and an SDK server", () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  it("reports why the server died, to its calls too", async () => {
+  it("our client and an SDK server reports why the server died, to its calls too", async () => {
     const client = await open(startServer("sdk-1"), { revision: NEWEST_SESSION });
     const pid = Number(textOf(await client.callTool("pid")));
     const call = client.callTool("wait", {}, { onProgress: () => process.kill(pid, "SIGKILL") });

@@ -88,12 +88,12 @@ describe.each([
     await server.close();
   });
 
-  it("are declared as the extension", () => {
+  it("tasks of SDK 1.x are declared as the extension", () => {
     expect(client.capabilities.extensions).toEqual({ [TASKS_EXTENSION]: {} });
     expect(client.capabilities).not.toHaveProperty("tasks");
   });
 
-  it("are started and followed, and return their result", async () => {
+  it("tasks of SDK 1.x are started and followed, and return their result", async () => {
     const handle = await client.callToolAsTask("steps");
     expect(handle.state).toMatchObject({ status: "working", ttlMs: 3_600_000, pollIntervalMs: 50 });
     const seen: DetailedTask[] = [];
@@ -105,7 +105,7 @@ describe.each([
     expect([plain.id, textOf(await plain.result())]).toEqual(["", "plain"]);
   });
 
-  it("are awaited by a plain call, with their progress", async () => {
+  it("tasks of SDK 1.x are awaited by a plain call, with their progress", async () => {
     expect(textOf(await client.callTool("steps"))).toBe("stepped");
     const steps: number[] = [];
     const onProgress = ({ progress }: { progress: number }): void => void steps.push(progress);
@@ -114,7 +114,7 @@ describe.each([
     expect(textOf(await client.callTool("quick"))).toBe("quick");
   });
 
-  it("send two requests, each once", async () => {
+  it("tasks of SDK 1.x send two requests, each once", async () => {
     for (const call of [() => client.callTool("ask"), async () => (await client.callToolAsTask("ask")).result()]) {
       elicited.length = 0;
       expect(textOf(await call())).toBe("accept Ada Lovelace");
@@ -122,7 +122,7 @@ describe.each([
     }
   });
 
-  it("fail as a tool and as the protocol", async () => {
+  it("tasks of SDK 1.x fail as a tool and as the protocol", async () => {
     expect(await client.callTool("fail")).toMatchObject({ isError: true, content: [{ text: "No paper" }] });
     const broken = await client.callToolAsTask("broken");
     await expect(broken.result()).rejects.toMatchObject({ code: -32603 });
@@ -130,7 +130,7 @@ describe.each([
     expect(broken.status).toBe("failed");
   });
 
-  it("are cancelled, by the handle and with the call", async () => {
+  it("tasks of SDK 1.x are cancelled, by the handle and with the call", async () => {
     const handle = await client.callToolAsTask("hold");
     await handle.cancel();
     expect(handle.state).toMatchObject({ status: "cancelled", statusMessage: "Client cancelled task execution." });
@@ -149,7 +149,7 @@ describe.each([
     await other.cancel();
   });
 
-  it("expire, and are unknown from then on", async () => {
+  it("tasks of SDK 1.x: expire, and are unknown from then on", async () => {
     const brief = await client.callToolAsTask("brief");
     expect(brief.state.ttlMs).toBe(200);
     // Either side may notice it first.
@@ -157,7 +157,7 @@ describe.each([
     await expect(client.task("none")).rejects.toThrow("The server has no task none");
   });
 
-  it("are found by their ids", async () => {
+  it("tasks of SDK 1.x are found by their ids", async () => {
     const { id } = await client.callToolAsTask("hold");
     const found = await client.task(id);
     expect([found.id, found.status]).toEqual([id, "working"]);
@@ -186,7 +186,7 @@ describe("the research task of server-everything", () => {
     expect(commandLinesWith(mark)).toEqual([]);
   });
 
-  it("reports its status, elicits, and completes with a report", async () => {
+  it("the research task of server-everything reports its status, elicits, and completes with a report", async () => {
     // The server adds the tool after the handshake.
     await eventually(async () => {
       expect((await client.listTools()).tools.map(({ name }) => name)).toContain("simulate-research-query");

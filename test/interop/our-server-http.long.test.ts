@@ -113,7 +113,7 @@ describe("our server over HTTP and an SDK client", () => {
     return client;
   }
 
-  it("SDK 1.x gets the result of a call whose connection broke", async () => {
+  it("our server over HTTP and an SDK client: SDK 1.x gets the result of a call whose connection broke", async () => {
     const proxy = await startServer();
     const { client } = await open1(proxy.url);
     const steps: unknown[] = [];
@@ -132,7 +132,7 @@ describe("our server over HTTP and an SDK client", () => {
     expect(steps).toEqual([1, 2, 3]);
   });
 
-  it("SDK 2.x gets the result of a call whose connection broke", async () => {
+  it("our server over HTTP and an SDK client: SDK 2.x gets the result of a call whose connection broke", async () => {
     const proxy = await startServer();
     const client = await open2(proxy.url);
     const steps: unknown[] = [];
@@ -148,7 +148,7 @@ describe("our server over HTTP and an SDK client", () => {
     expect(steps).toEqual([1, 2, 3]);
   });
 
-  it("SDK 1.x receives changes again after its stream broke", async () => {
+  it("our server over HTTP and an SDK client: SDK 1.x receives changes again after its stream broke", async () => {
     const proxy = await startServer();
     const events = new EventLog();
     const onChanged = (): void => events.add({ kind: "tools", number: events.all.length });
@@ -165,7 +165,7 @@ describe("our server over HTTP and an SDK client", () => {
     expect(events.all).toHaveLength(2);
   });
 
-  it("SDK 1.x ends its session, whose id is invalid from then on", async () => {
+  it("our server over HTTP and an SDK client: SDK 1.x ends its session, whose id is invalid from then on", async () => {
     const proxy = await startServer();
     const { client, transport } = await open1(proxy.url);
     const session = transport.sessionId ?? "";
@@ -181,7 +181,7 @@ describe("our server over HTTP and an SDK client", () => {
   it.each([
     ["the session style", {}],
     ["the stateless style", stateless],
-  ])("sees the timeout of a call of SDK 2.x in %s", async (_style, options) => {
+  ])("our server over HTTP and an SDK client sees the timeout of a call of SDK 2.x in %s", async (_style, options) => {
     const { url } = await startServer();
     const client = await open2(url, options);
     const call = client.callTool({ name: "wait", arguments: {} }, { timeout: 100 });
@@ -189,7 +189,7 @@ describe("our server over HTTP and an SDK client", () => {
     expect(textOf(await client.callTool({ name: "aborted", arguments: {} }))).toBe("the call was aborted");
   });
 
-  it("keeps the lists of a stateless SDK 2.x fresh through its subscription", async () => {
+  it("our server over HTTP and an SDK client keeps the lists of a stateless SDK 2.x fresh through its subscription", async () => {
     const { url } = await startServer();
     let onChanged: (error: Error | null, items: Json[] | null) => void = () => undefined;
     const fresh = new Promise<Json[]>((resolve, reject) => {
@@ -201,7 +201,7 @@ describe("our server over HTTP and an SDK client", () => {
     expect((await fresh).map(({ name }) => name)).toContain("grown");
   });
 
-  it("accepts retries with input that the client drives by hand", async () => {
+  it("our server over HTTP and an SDK client accepts retries with input that the client drives by hand", async () => {
     const { url } = await startServer();
     const client = await open2(url, {
       ...stateless,
@@ -220,20 +220,20 @@ describe("our server over HTTP and an SDK client", () => {
     expect(JSON.parse(textOf(last))).toEqual(ANSWERS.elicit);
   });
 
-  it("lets a negotiating client find a server with sessions only", async () => {
+  it("our server over HTTP and an SDK client lets a negotiating client find a server with sessions only", async () => {
     const { url } = await startServer(newest);
     const client = await open2(url, { versionNegotiation: { mode: "auto" } });
     expect([client.getProtocolEra(), client.getNegotiatedProtocolVersion()]).toEqual(["legacy", newest]);
     expect(textOf(await client.callTool({ name: "add", arguments: { a: 1, b: 2 } }))).toBe('{"sum":3}');
   });
 
-  it("lets a negotiating client find a server without sessions", async () => {
+  it("our server over HTTP and an SDK client lets a negotiating client find a server without sessions", async () => {
     const { url } = await startServer(STATELESS);
     const client = await open2(url, { versionNegotiation: { mode: "auto" } });
     expect([client.getProtocolEra(), client.getNegotiatedProtocolVersion()]).toEqual(["modern", STATELESS]);
   });
 
-  it("serves clients of both libraries and both styles at once", async () => {
+  it("our server over HTTP and an SDK client serves clients of both libraries and both styles at once", async () => {
     const { url } = await startServer();
     const [one, two, three] = await Promise.all([open1(url), open2(url), open2(url, stateless)]);
     const clients = [one.client, two, three];

@@ -76,7 +76,7 @@ describe("our server and an SDK client", () => {
 
   const textOf = (result: Json): string => result["content"][0].text;
 
-  it("sees the timeout of a call of SDK 1.x", async () => {
+  it("our server and an SDK client sees the timeout of a call of SDK 1.x", async () => {
     const client = new Client1(info);
     clients.push(client);
     await client.connect(new Stdio1(fixtureCommand()));
@@ -88,14 +88,14 @@ describe("our server and an SDK client", () => {
   it.each([
     ["the session style", {}],
     ["the stateless style", stateless],
-  ])("sees the timeout of a call of SDK 2.x in %s", async (_style, options) => {
+  ])("our server and an SDK client sees the timeout of a call of SDK 2.x in %s", async (_style, options) => {
     const client = await open2(options);
     const call = client.callTool({ name: "wait", arguments: {} }, { timeout: 100 });
     await expect(call).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
     expect(textOf(await client.callTool({ name: "aborted", arguments: {} }))).toBe("the call was aborted");
   });
 
-  it("keeps the lists of SDK 1.x fresh", async () => {
+  it("our server and an SDK client keeps the lists of SDK 1.x fresh", async () => {
     const { promise, onChanged } = firstChange();
     const client = new Client1(info, { listChanged: { tools: { onChanged } } });
     clients.push(client);
@@ -108,7 +108,7 @@ describe("our server and an SDK client", () => {
   it.each([
     ["the session style", {}],
     ["the stateless style", stateless],
-  ])("keeps the lists of SDK 2.x in %s fresh", async (style, options) => {
+  ])("our server and an SDK client keeps the lists of SDK 2.x in %s fresh", async (style, options) => {
     const { promise, onChanged } = firstChange();
     const client = await open2({ ...options, listChanged: { tools: { onChanged } } });
     if (style === "the stateless style") {
@@ -118,7 +118,7 @@ describe("our server and an SDK client", () => {
     expect((await promise).map(({ name }) => name)).toContain("grown");
   });
 
-  it("accepts a client that skips the probe because of an earlier connection", async () => {
+  it("our server and an SDK client accepts a client that skips the probe because of an earlier connection", async () => {
     const first = await open2(stateless);
     const discover = await first.discover();
     const second = new Client2(info);
@@ -129,7 +129,7 @@ describe("our server and an SDK client", () => {
     expect(sum.structuredContent).toEqual({ sum: 42 });
   });
 
-  it("accepts retries with input that the client drives by hand, and never runs a finished step again", async () => {
+  it("our server and an SDK client accepts retries with input that the client drives by hand, and never runs a finished step again", async () => {
     const client = await open2({
       ...stateless,
       capabilities: { elicitation: {}, sampling: {}, roots: {} },
@@ -157,7 +157,7 @@ describe("our server and an SDK client", () => {
     });
   });
 
-  it("sends no request to a client that did not declare the capability", async () => {
+  it("our server and an SDK client sends no request to a client that did not declare the capability", async () => {
     const client = await open2(stateless);
     await expect(client.callTool({ name: "elicit", arguments: {} })).rejects.toMatchObject({ code: -32021 });
   });

@@ -61,77 +61,75 @@ describe.each(PAIRS)("a caller of $caller and a server of $server", ({ caller, s
     for (const close of closing) await close();
   });
 
-  it.each(Object.keys(FEATURES) as Feature[])("%s", async (feature) => {
+  it.each(Object.keys(FEATURES) as Feature[])("a caller and a server: %s", async (feature) => {
     await FEATURES[feature](tester);
   });
 });
 
-describe("between sessions", () => {
-  const ELICITATION = { mode: "url", message: "Sign here", url: "https://a.example/sign", elicitationId: "e-1" };
-  const COMPLETE = "notifications/elicitation/complete";
+const ELICITATION = { mode: "url", message: "Sign here", url: "https://a.example/sign", elicitationId: "e-1" };
+const COMPLETE = "notifications/elicitation/complete";
 
-  it("a URL elicitation keeps its id, in a call and in a task, and so does its completion", async () => {
-    const tasks = { support: "required", pollIntervalMs: 100 } as const;
-    const plain = createServer({ name: "signs", version: "1" }).tool("job", { task: tasks }, async (_args, { ask }) => {
-      return (await ask.elicit(ELICITATION as never)).action;
-    });
-    const signing: Handler = async (request, context) => {
-      if (request.method !== "tools/call" || request.params["name"] !== "sign") return plain(request, context);
-      const { action } = await context.ask({ method: "elicitation/create", params: ELICITATION });
-      context.notify({ method: COMPLETE, params: { elicitationId: "e-1" } });
-      return { resultType: "complete", content: [{ type: "text", text: String(action) }] };
-    };
-    const listing: Handler = async (request, context) => {
-      const result = await signing(request, context);
-      if (request.method !== "tools/list") return result;
-      const sign = { name: "sign", inputSchema: { type: "object" }, execution: {} };
-      return { ...result, tools: [sign, ...(result["tools"] as object[])] };
-    };
-    const { gateway, close } = await copyingGateway(listing, NEWEST_SESSION.name);
-    onTestFinished(close);
-    const peer = await servePeer(gateway);
-    await peer.handshake(NEWEST_SESSION.name, { elicitation: { url: {} } });
-    const asked = async (): Promise<unknown> => {
-      const isNew = ({ id, method }: { id?: unknown; method?: unknown }): boolean =>
-        method === "elicitation/create" && !answered.has(id);
-      const { id, params } = await peer.until(isNew);
-      answered.add(id);
-      peer.send({ id, result: { action: "accept" } });
-      return params;
-    };
-    const answered = new Set<unknown>();
-
-    const call = peer.request({ id: 1, method: "tools/call", params: { name: "sign" } });
-    expect(await asked()).toEqual(ELICITATION);
-    expect(await call).toMatchObject({ result: { content: [{ text: "accept" }] } });
-    const completed = await peer.until(({ method }) => method === COMPLETE);
-    expect(completed["params"]).toEqual({ elicitationId: "e-1" });
-
-    const made = await peer.request({ id: 2, method: "tools/call", params: { name: "job", task: { ttl: 60_000 } } });
-    const { taskId } = (made as { result: { task: { taskId: string } } }).result.task;
-    const outcome = peer.request({ id: 3, method: "tasks/result", params: { taskId } });
-    expect(await asked()).toMatchObject(ELICITATION);
-    expect(await outcome).toMatchObject({ result: { content: [{ text: "accept" }] } });
-    const listed = await peer.request({ id: 4, method: "tasks/list" });
-    expect(listed).toMatchObject({ result: { tasks: [{ taskId, status: "completed" }] } });
+it("between sessions: a URL elicitation keeps its id, in a call and in a task, and so does its completion", async () => {
+  const tasks = { support: "required", pollIntervalMs: 100 } as const;
+  const plain = createServer({ name: "signs", version: "1" }).tool("job", { task: tasks }, async (_args, { ask }) => {
+    return (await ask.elicit(ELICITATION as never)).action;
   });
+  const signing: Handler = async (request, context) => {
+    if (request.method !== "tools/call" || request.params["name"] !== "sign") return plain(request, context);
+    const { action } = await context.ask({ method: "elicitation/create", params: ELICITATION });
+    context.notify({ method: COMPLETE, params: { elicitationId: "e-1" } });
+    return { resultType: "complete", content: [{ type: "text", text: String(action) }] };
+  };
+  const listing: Handler = async (request, context) => {
+    const result = await signing(request, context);
+    if (request.method !== "tools/list") return result;
+    const sign = { name: "sign", inputSchema: { type: "object" }, execution: {} };
+    return { ...result, tools: [sign, ...(result["tools"] as object[])] };
+  };
+  const { gateway, close } = await copyingGateway(listing, NEWEST_SESSION.name);
+  onTestFinished(close);
+  const peer = await servePeer(gateway);
+  await peer.handshake(NEWEST_SESSION.name, { elicitation: { url: {} } });
+  const asked = async (): Promise<unknown> => {
+    const isNew = ({ id, method }: { id?: unknown; method?: unknown }): boolean =>
+      method === "elicitation/create" && !answered.has(id);
+    const { id, params } = await peer.until(isNew);
+    answered.add(id);
+    peer.send({ id, result: { action: "accept" } });
+    return params;
+  };
+  const answered = new Set<unknown>();
 
-  it("changed roots are notified to the server", async () => {
-    let changes = 0;
-    const server = createServer({ name: "roots", version: "1" }).tool("any", {}, () => "done");
-    const watching: Handler = (request, context) => {
-      if (request.method === "subscriptions/listen") context.session?.onRootsChanged?.(() => (changes += 1));
-      return server(request, context);
-    };
-    const { gateway, close } = await copyingGateway(watching, NEWEST_SESSION.name);
-    onTestFinished(close);
-    const peer = await servePeer(gateway);
-    await peer.handshake(NEWEST_SESSION.name, { roots: { listChanged: true } });
-    await peer.request({ id: 1, method: "tools/call", params: { name: "any" } });
-    await eventually(() => {
-      peer.send({ method: "notifications/roots/list_changed" });
-      expect(changes).toBeGreaterThan(0);
-    });
+  const call = peer.request({ id: 1, method: "tools/call", params: { name: "sign" } });
+  expect(await asked()).toEqual(ELICITATION);
+  expect(await call).toMatchObject({ result: { content: [{ text: "accept" }] } });
+  const completed = await peer.until(({ method }) => method === COMPLETE);
+  expect(completed["params"]).toEqual({ elicitationId: "e-1" });
+
+  const made = await peer.request({ id: 2, method: "tools/call", params: { name: "job", task: { ttl: 60_000 } } });
+  const { taskId } = (made as { result: { task: { taskId: string } } }).result.task;
+  const outcome = peer.request({ id: 3, method: "tasks/result", params: { taskId } });
+  expect(await asked()).toMatchObject(ELICITATION);
+  expect(await outcome).toMatchObject({ result: { content: [{ text: "accept" }] } });
+  const listed = await peer.request({ id: 4, method: "tasks/list" });
+  expect(listed).toMatchObject({ result: { tasks: [{ taskId, status: "completed" }] } });
+});
+
+it("between sessions: changed roots are notified to the server", async () => {
+  let changes = 0;
+  const server = createServer({ name: "roots", version: "1" }).tool("any", {}, () => "done");
+  const watching: Handler = (request, context) => {
+    if (request.method === "subscriptions/listen") context.session?.onRootsChanged?.(() => (changes += 1));
+    return server(request, context);
+  };
+  const { gateway, close } = await copyingGateway(watching, NEWEST_SESSION.name);
+  onTestFinished(close);
+  const peer = await servePeer(gateway);
+  await peer.handshake(NEWEST_SESSION.name, { roots: { listChanged: true } });
+  await peer.request({ id: 1, method: "tools/call", params: { name: "any" } });
+  await eventually(() => {
+    peer.send({ method: "notifications/roots/list_changed" });
+    expect(changes).toBeGreaterThan(0);
   });
 });
 

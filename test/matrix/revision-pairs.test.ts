@@ -49,7 +49,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       await bridged.close();
     });
 
-    it("negotiates the revision of the caller", () => {
+    it("a pair of revisions negotiates the revision of the caller", () => {
       const { client } = bridged;
       expect(client.revision).toBe(caller);
       expect(client.server).toMatchObject({ name: "matrix", version: "1.0.0" });
@@ -60,7 +60,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       expect(client.capabilities.completions).toEqual(both(SECOND) ? {} : undefined);
     });
 
-    it("lists tools with the fields that both revisions have", async () => {
+    it("a pair of revisions lists tools with the fields that both revisions have", async () => {
       const { tools } = await bridged.client.listTools();
       const echo = tools.find(({ name }) => name === "echo");
       expect(echo?.description).toBe("Echo a text");
@@ -70,7 +70,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       expect(tools.find(({ name }) => name === "count")?.outputSchema !== undefined).toBe(both(THIRD));
     });
 
-    it("lists resources, templates and prompts", async () => {
+    it("a pair of revisions lists resources, templates and prompts", async () => {
       const { client } = bridged;
       expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(["test://note", "test://bytes"]);
       expect((await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual([
@@ -82,7 +82,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       });
     });
 
-    it("calls tools", async () => {
+    it("a pair of revisions calls tools", async () => {
       const result = await bridged.client.callTool("echo", { text: "hi" });
       expect(textOf(result)).toBe("hi");
       expect(result.isError).toBe(false);
@@ -93,13 +93,13 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       else await expect(invalid).rejects.toThrow(/^Invalid params for the tool echo: text /);
     });
 
-    it("carries structured content where both have it, and its text always", async () => {
+    it("a pair of revisions carries structured content where both have it, and its text always", async () => {
       const result = await bridged.client.callTool("count", { text: "four" });
       expect(result.structuredContent).toEqual(both(THIRD) ? { count: 4 } : undefined);
       expect(JSON.parse(String(textOf(result)))).toEqual({ count: 4 });
     });
 
-    it("carries every type of content, in an older form where needed", async () => {
+    it("a pair of revisions carries every type of content, in an older form where needed", async () => {
       const { content } = await bridged.client.callTool("mixed");
       expect(content.map(({ type }) => type)).toEqual([
         "text",
@@ -112,7 +112,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       expect(JSON.stringify(content[4])).toContain("test://linked");
     });
 
-    it("reads resources", async () => {
+    it("a pair of revisions reads resources", async () => {
       const { client } = bridged;
       expect((await client.readResource("test://note")).contents).toEqual([
         { uri: "test://note", mimeType: "text/plain", text: "a note" },
@@ -123,12 +123,12 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       });
     });
 
-    it("gets prompts", async () => {
+    it("a pair of revisions gets prompts", async () => {
       const { messages } = await bridged.client.getPrompt("greet", { name: "Ada" });
       expect(messages).toEqual([{ role: "user", content: { type: "text", text: "Hello Ada" } }]);
     });
 
-    it("completes arguments, with the other arguments where both have them", async () => {
+    it("a pair of revisions completes arguments, with the other arguments where both have them", async () => {
       const { client } = bridged;
       // `complete` requires the capability, unless the caller's revision cannot declare it.
       const complete: typeof client.complete = (ref, argument, context) =>
@@ -145,7 +145,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       expect(style.completion.values).toEqual([both(THIRD) ? "s-Ada" : "s-unknown"]);
     });
 
-    it("names the tool, resource, prompt or cursor that was not found", async () => {
+    it("a pair of revisions names the tool, resource, prompt or cursor that was not found", async () => {
       const { client } = bridged;
       await expect(client.callTool("nothing")).rejects.toMatchObject({
         code: -32602,
@@ -159,7 +159,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       await expect(client.listTools({ cursor: "forged" })).rejects.toMatchObject({ code: -32602 });
     });
 
-    it("reports progress", async () => {
+    it("a pair of revisions reports progress", async () => {
       const seen: unknown[] = [];
       const result = await bridged.client.callTool("progress", {}, { onProgress: (progress) => seen.push(progress) });
       expect(textOf(result)).toBe("done");
@@ -167,7 +167,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       expect(seen).toEqual([1, 2, 3].map((step) => ({ progress: step, total: 3, ...message(step) })));
     });
 
-    it("cancels a call, and the server sees it", async () => {
+    it("a pair of revisions cancels a call, and the server sees it", async () => {
       const controller = new AbortController();
       const key = `${caller} ${server}`;
       const call = bridged.client.callTool(
@@ -179,14 +179,14 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       await expect.poll(async () => textOf(await bridged.client.callTool("aborted"))).toBe(key);
     });
 
-    it("logs from the level that the caller set", async () => {
+    it("a pair of revisions logs from the level that the caller set", async () => {
       logs.length = 0;
       await bridged.client.callTool("log");
       await expect.poll(() => logs.length).toBe(1);
       expect(logs[0]).toMatchObject({ level: "error", data: { big: true } });
     });
 
-    it("notifies of changed lists and resources", async () => {
+    it("a pair of revisions notifies of changed lists and resources", async () => {
       const { client } = bridged;
       const subscription = await client.listen({ toolsListChanged: true, resourceSubscriptions: ["test://note"] });
       expect(subscription.granted).toEqual({ toolsListChanged: true, resourceSubscriptions: ["test://note"] });
@@ -203,39 +203,49 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
       await subscription.close();
     });
 
-    it("samples during a call", async () => {
+    it("a pair of revisions samples during a call", async () => {
       expect(JSON.parse(String(textOf(await bridged.client.callTool("sample"))))).toEqual({ type: "text", text: "4" });
     });
 
-    it("lists roots during a call", async () => {
+    it("a pair of revisions lists roots during a call", async () => {
       expect(textOf(await bridged.client.callTool("roots"))).toBe("file:///work");
     });
 
-    it("sends more than one request to the client in one call", async () => {
+    it("a pair of revisions sends more than one request to the client in one call", async () => {
       expect(textOf(await bridged.client.callTool("interview"))).toBe("1 calculator");
     });
 
-    it(both(THIRD) ? "elicits during a call" : "fails to elicit, with a named error", async () => {
-      const call = bridged.client.callTool("elicit");
-      if (both(THIRD)) expect(textOf(await call)).toBe("accept Ada (Your name?)");
-      else
-        await expect(call).rejects.toSatisfy(
-          (error) => error instanceof McpError && error.kind === "missing_capability",
-        );
-    });
+    it(
+      both(THIRD)
+        ? "a pair of revisions elicits during a call"
+        : "a pair of revisions fails to elicit, with a named error",
+      async () => {
+        const call = bridged.client.callTool("elicit");
+        if (both(THIRD)) expect(textOf(await call)).toBe("accept Ada (Your name?)");
+        else
+          await expect(call).rejects.toSatisfy(
+            (error) => error instanceof McpError && error.kind === "missing_capability",
+          );
+      },
+    );
 
-    it(both(FOURTH) ? "elicits by URL" : "fails to elicit by URL, with a named error", async () => {
-      const call = bridged.client.callTool("open-url");
-      if (both(FOURTH)) expect(textOf(await call)).toBe("accept");
-      else
-        await expect(call).rejects.toSatisfy(
-          (error) => error instanceof McpError && error.kind === "missing_capability",
-        );
-    });
+    it(
+      both(FOURTH)
+        ? "a pair of revisions elicits by URL"
+        : "a pair of revisions fails to elicit by URL, with a named error",
+      async () => {
+        const call = bridged.client.callTool("open-url");
+        if (both(FOURTH)) expect(textOf(await call)).toBe("accept");
+        else
+          await expect(call).rejects.toSatisfy(
+            (error) => error instanceof McpError && error.kind === "missing_capability",
+          );
+      },
+    );
 
     if (transport !== "memory") return;
     itWithSpec(
-      "sends nothing on either connection, from first to last message, that its revision forbids",
+      "a pair of revisions sends nothing on either connection, from first to last message, that its revision forbids",
       async () => {
         await bridged.close();
         const { connections = [] } = bridged;

@@ -92,13 +92,13 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
     });
     const untilHeld = (): Promise<void> => eventually(() => expect(releases).toHaveLength(1));
 
-    it("calls a tool that is always a task like any other, and answers its requests", async () => {
+    it("a caller of tasks calls a tool that is always a task like any other, and answers its requests", async () => {
       expect(textOf(await bridged.client.callTool("ask"))).toBe("1 calculator");
       expect(await bridged.client.callTool("fail")).toMatchObject({ isError: true, content: [{ text: "No paper" }] });
       await expect(bridged.client.callTool("break")).rejects.toMatchObject({ code: -31_001, message: "Out of order" });
     });
 
-    it("starts a task, follows its status, and gets its result", async () => {
+    it("a caller of tasks starts a task, follows its status, and gets its result", async () => {
       const starting = bridged.client.callToolAsTask("hold");
       await untilHeld();
       if (!both) releases[0]?.("held");
@@ -114,7 +114,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
       expect(seen).toEqual(both ? ["working", "completed"] : ["completed"]);
     });
 
-    it("cancels the task with the call", async () => {
+    it("a caller of tasks cancels the task with the call", async () => {
       const controller = new AbortController();
       const call = bridged.client.callTool("hold", {}, { signal: controller.signal });
       await untilHeld();
@@ -123,7 +123,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
       await eventually(() => expect(signals[0]?.aborted).toBe(true));
     });
 
-    it("answers at once where the tool is never a task", async () => {
+    it("a caller of tasks answers at once where the tool is never a task", async () => {
       const handle = await bridged.client.callToolAsTask("plain");
       expect(textOf(await handle.result())).toBe("at once");
       // A stateless server has no field for what its tools support, so such a caller gets a task that is over.
@@ -132,7 +132,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
     });
 
     if (both) {
-      it("answers each request of a task once, while its status is followed", async () => {
+      it("a caller of tasks answers each request of a task once, while its status is followed", async () => {
         elicited.length = 0;
         const handle = await bridged.client.callToolAsTask("form");
         const states: DetailedTask[] = [];
@@ -142,7 +142,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
         expect(states.at(-1)).toMatchObject({ status: "completed", result: { content: [{ text: "Ada" }] } });
       });
 
-      it("cancels by the handle, and finds the cancelled task afterwards", async () => {
+      it("a caller of tasks cancels by the handle, and finds the cancelled task afterwards", async () => {
         const handle = await bridged.client.callToolAsTask("hold");
         await untilHeld();
         const waiting = handle.result();
@@ -155,7 +155,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
       });
     }
 
-    itWithSpec("sends nothing on either connection that its revision forbids", () => {
+    itWithSpec("a caller of tasks sends nothing on either connection that its revision forbids", () => {
       const faults = bridged.connections.flatMap(({ name, revision, messages }) => {
         const judge = new MessageValidator(revision);
         return messages.flatMap(({ from, message }) => {

@@ -1,6 +1,6 @@
 // Options of bearer(): which are refused, and the defaults.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { newSigner } from "../../../test/support/auth/token-issuer.ts";
 import { type BearerOptions, readBearerOptions } from "./bearer.ts";
 import { bearer } from "./bearer.ts";
@@ -124,137 +124,123 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-describe("bearer()", () => {
-  it.each(ROWS)("refuses %s", (_, options, text) => {
-    const create = (): unknown => bearer(options as BearerOptions);
-    expect(create).toThrow(TypeError);
-    expect(create).toThrow(`bearer(): ${text}`);
-  });
+it.each(ROWS)("bearer() refuses %s", (_, options, text) => {
+  const create = (): unknown => bearer(options as BearerOptions);
+  expect(create).toThrow(TypeError);
+  expect(create).toThrow(`bearer(): ${text}`);
+});
 
-  it("refuses an unknown option and names the nearest one", () => {
-    const create = (options: object): unknown => bearer(options);
-    expect(() => create({ ...base, clockTolerance: 5 })).toThrow(
-      new TypeError("bearer() has no option `clockTolerance`; did you mean `clockToleranceMs`?"),
-    );
-    expect(() => create({ ...base, authorizationServer: "https://a.b" })).toThrow("`authorizationServers`?");
-    expect(create({ ...base, somethingElse: undefined })).toHaveProperty("authenticate");
-  });
+it("bearer() refuses an unknown option and names the nearest one", () => {
+  const create = (options: object): unknown => bearer(options);
+  expect(() => create({ ...base, clockTolerance: 5 })).toThrow(
+    new TypeError("bearer() has no option `clockTolerance`; did you mean `clockToleranceMs`?"),
+  );
+  expect(() => create({ ...base, authorizationServer: "https://a.b" })).toThrow("`authorizationServers`?");
+  expect(create({ ...base, somethingElse: undefined })).toHaveProperty("authenticate");
+});
 
-  it.each<[string, BearerOptions]>([
-    ["https", base],
-    ["localhost", { authorizationServers: ["http://localhost:9000"] }],
-    ["127.0.0.1", { authorizationServers: ["http://127.0.0.1:9000/a"] }],
-    ["another loopback address", { authorizationServers: ["http://127.12.255.3"] }],
-    ["[::1]", { authorizationServers: ["http://[::1]:9000"] }],
-    ["an issuer that is a name, with its keys", { ...base, issuer: "me", jwks: { keys: [jwk] } }],
-    ["keys at a URL with a query", { ...base, jwks: "https://a.b/keys?p=1" }],
-    ["keys at a loopback URL", { ...base, jwks: new URL("http://localhost/keys") }],
-    ["a function for keys", { ...base, jwks: async () => jwk }],
-    ["verify alone", { verify }],
-    ["verify and an authorization server", { ...base, verify }],
-    ["a resource without TLS", { ...base, resource: "http://inside:3000/mcp" }],
-    ["the smallest tolerance", { ...base, clockToleranceMs: 0 }],
-    ["the largest tolerance", { ...base, clockToleranceMs: 300_000 }],
-  ])("accepts %s", (_, options) => {
-    expect(bearer(options)).toHaveProperty("authenticate");
-  });
+it.each<[string, BearerOptions]>([
+  ["https", base],
+  ["localhost", { authorizationServers: ["http://localhost:9000"] }],
+  ["127.0.0.1", { authorizationServers: ["http://127.0.0.1:9000/a"] }],
+  ["another loopback address", { authorizationServers: ["http://127.12.255.3"] }],
+  ["[::1]", { authorizationServers: ["http://[::1]:9000"] }],
+  ["an issuer that is a name, with its keys", { ...base, issuer: "me", jwks: { keys: [jwk] } }],
+  ["keys at a URL with a query", { ...base, jwks: "https://a.b/keys?p=1" }],
+  ["keys at a loopback URL", { ...base, jwks: new URL("http://localhost/keys") }],
+  ["a function for keys", { ...base, jwks: async () => jwk }],
+  ["verify alone", { verify }],
+  ["verify and an authorization server", { ...base, verify }],
+  ["a resource without TLS", { ...base, resource: "http://inside:3000/mcp" }],
+  ["the smallest tolerance", { ...base, clockToleranceMs: 0 }],
+  ["the largest tolerance", { ...base, clockToleranceMs: 300_000 }],
+])("bearer() accepts %s", (_, options) => {
+  expect(bearer(options)).toHaveProperty("authenticate");
+});
 
-  it("has defaults", () => {
-    expect(readBearerOptions(base)).toEqual({
-      verifier: {
-        issuers: authorizationServers,
-        jwks: undefined,
-        algorithms: [
-          "RS256",
-          "RS384",
-          "RS512",
-          "PS256",
-          "PS384",
-          "PS512",
-          "ES256",
-          "ES384",
-          "ES512",
-          "EdDSA",
-          "Ed25519",
-        ],
-        clockToleranceMs: 5_000,
-      },
-      resource: undefined,
-      audience: undefined,
-      scopes: [],
-      implied: new Map(),
-      metadata: { authorization_servers: authorizationServers, bearer_methods_supported: ["header"] },
-    });
-    expect(readBearerOptions({ verify })).toMatchObject({ verifier: verify, metadata: undefined, audience: [] });
-    expect(readBearerOptions({ verify, resource: "https://a.b" })).toMatchObject({
-      resource: "https://a.b",
-      audience: [],
-    });
+it("bearer() has defaults", () => {
+  expect(readBearerOptions(base)).toEqual({
+    verifier: {
+      issuers: authorizationServers,
+      jwks: undefined,
+      algorithms: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+      clockToleranceMs: 5_000,
+    },
+    resource: undefined,
+    audience: undefined,
+    scopes: [],
+    implied: new Map(),
+    metadata: { authorization_servers: authorizationServers, bearer_methods_supported: ["header"] },
   });
-
-  it("uses the given options", () => {
-    const given = readBearerOptions({
-      ...base,
-      issuer: ["https://a.b", "https://c.d"],
-      audience: ["one", "two"],
-      resource: "https://a.b/mcp",
-      algorithms: ["ES256"],
-      clockToleranceMs: 7_000,
-      scopes: ["a"],
-    });
-    expect(given).toMatchObject({
-      verifier: { issuers: ["https://a.b", "https://c.d"], algorithms: ["ES256"], clockToleranceMs: 7_000 },
-      audience: ["one", "two"],
-      resource: "https://a.b/mcp",
-      scopes: ["a"],
-    });
-    expect(readBearerOptions({ ...base, issuer: "https://a.b", audience: "one" })).toMatchObject({
-      verifier: { issuers: ["https://a.b"] },
-      audience: ["one"],
-    });
-    expect(readBearerOptions({ ...base, jwks: "https://a.b/c" })).toMatchObject({
-      verifier: { jwks: new URL("https://a.b/c") },
-    });
-    const keys = async () => jwk;
-    expect(readBearerOptions({ ...base, jwks: keys })).toMatchObject({ verifier: { jwks: keys } });
-    expect(readBearerOptions({ ...base, jwks: { keys: [jwk] } })).toMatchObject({
-      verifier: { jwks: { keys: [jwk] } },
-    });
+  expect(readBearerOptions({ verify })).toMatchObject({ verifier: verify, metadata: undefined, audience: [] });
+  expect(readBearerOptions({ verify, resource: "https://a.b" })).toMatchObject({
+    resource: "https://a.b",
+    audience: [],
   });
+});
 
-  it.each([
-    ["https://a.b/mcp", ["https://a.b/mcp"]],
-    ["https://a.b/mcp/", ["https://a.b/mcp/"]],
-    ["https://A.b/mcp", ["https://A.b/mcp", "https://a.b/mcp"]],
-    ["https://a.b", ["https://a.b", "https://a.b/"]],
-    ["https://a.b/", ["https://a.b/", "https://a.b"]],
-    ["HTTPS://A.b", ["HTTPS://A.b", "https://a.b/", "https://a.b"]],
-  ])("accepts tokens for %s in all its spellings", (resource, audience) => {
-    expect(readBearerOptions({ ...base, resource }).audience).toEqual(audience);
+it("bearer() uses the given options", () => {
+  const given = readBearerOptions({
+    ...base,
+    issuer: ["https://a.b", "https://c.d"],
+    audience: ["one", "two"],
+    resource: "https://a.b/mcp",
+    algorithms: ["ES256"],
+    clockToleranceMs: 7_000,
+    scopes: ["a"],
   });
-
-  it("expands implied scopes transitively, also in cycles", () => {
-    const implies = { admin: ["write"], write: ["read"], a: ["b"], b: ["a", "b"] };
-    expect(readBearerOptions({ ...base, implies }).implied).toEqual(
-      new Map([
-        ["admin", ["admin", "write", "read"]],
-        ["write", ["write", "read"]],
-        ["a", ["a", "b"]],
-        ["b", ["b", "a"]],
-      ]),
-    );
+  expect(given).toMatchObject({
+    verifier: { issuers: ["https://a.b", "https://c.d"], algorithms: ["ES256"], clockToleranceMs: 7_000 },
+    audience: ["one", "two"],
+    resource: "https://a.b/mcp",
+    scopes: ["a"],
   });
+  expect(readBearerOptions({ ...base, issuer: "https://a.b", audience: "one" })).toMatchObject({
+    verifier: { issuers: ["https://a.b"] },
+    audience: ["one"],
+  });
+  expect(readBearerOptions({ ...base, jwks: "https://a.b/c" })).toMatchObject({
+    verifier: { jwks: new URL("https://a.b/c") },
+  });
+  const keys = async () => jwk;
+  expect(readBearerOptions({ ...base, jwks: keys })).toMatchObject({ verifier: { jwks: keys } });
+  expect(readBearerOptions({ ...base, jwks: { keys: [jwk] } })).toMatchObject({
+    verifier: { jwks: { keys: [jwk] } },
+  });
+});
 
-  it("copies the given arrays", () => {
-    const [servers, scopes, algorithms] = [["https://a.b"], ["a"], ["ES256"]];
-    const settings = readBearerOptions({ authorizationServers: servers, scopes, algorithms });
-    servers.push("https://evil.example");
-    scopes.pop();
-    algorithms.push("none");
-    expect(settings).toMatchObject({
-      verifier: { issuers: ["https://a.b"], algorithms: ["ES256"] },
-      scopes: ["a"],
-      metadata: { authorization_servers: ["https://a.b"], scopes_supported: ["a"] },
-    });
+it.each([
+  ["https://a.b/mcp", ["https://a.b/mcp"]],
+  ["https://a.b/mcp/", ["https://a.b/mcp/"]],
+  ["https://A.b/mcp", ["https://A.b/mcp", "https://a.b/mcp"]],
+  ["https://a.b", ["https://a.b", "https://a.b/"]],
+  ["https://a.b/", ["https://a.b/", "https://a.b"]],
+  ["HTTPS://A.b", ["HTTPS://A.b", "https://a.b/", "https://a.b"]],
+])("bearer() accepts tokens for %s in all its spellings", (resource, audience) => {
+  expect(readBearerOptions({ ...base, resource }).audience).toEqual(audience);
+});
+
+it("bearer() expands implied scopes transitively, also in cycles", () => {
+  const implies = { admin: ["write"], write: ["read"], a: ["b"], b: ["a", "b"] };
+  expect(readBearerOptions({ ...base, implies }).implied).toEqual(
+    new Map([
+      ["admin", ["admin", "write", "read"]],
+      ["write", ["write", "read"]],
+      ["a", ["a", "b"]],
+      ["b", ["b", "a"]],
+    ]),
+  );
+});
+
+it("bearer() copies the given arrays", () => {
+  const [servers, scopes, algorithms] = [["https://a.b"], ["a"], ["ES256"]];
+  const settings = readBearerOptions({ authorizationServers: servers, scopes, algorithms });
+  servers.push("https://evil.example");
+  scopes.pop();
+  algorithms.push("none");
+  expect(settings).toMatchObject({
+    verifier: { issuers: ["https://a.b"], algorithms: ["ES256"] },
+    scopes: ["a"],
+    metadata: { authorization_servers: ["https://a.b"], scopes_supported: ["a"] },
   });
 });

@@ -20,121 +20,113 @@ const claimsOf = async (proof: string): Promise<JWTPayload> => {
 };
 const jwkOf = (proof: string): JWK => decodeProtectedHeader(proof).jwk as JWK;
 
-describe("a proof", () => {
-  it("is signed by the key in it, for one method and one URL", async () => {
-    const key = await DPoPKey.create();
-    const before = Math.floor(Date.now() / 1000);
-    const proof = await key.proof({ method: "POST", url: MCP_URL });
-    expect(decodeProtectedHeader(proof)).toEqual({
-      typ: "dpop+jwt",
-      alg: "ES256",
-      jwk: { kty: "EC", crv: "P-256", x: expect.any(String), y: expect.any(String) },
-    });
-    const claims = await claimsOf(proof);
-    expect(claims).toEqual({
-      jti: expect.any(String),
-      htm: "POST",
-      htu: "https://mcp.example/mcp",
-      iat: expect.any(Number),
-    });
-    expect(claims.iat).toBeGreaterThanOrEqual(before);
-    expect(claims.iat).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
+it("a proof is signed by the key in it, for one method and one URL", async () => {
+  const key = await DPoPKey.create();
+  const before = Math.floor(Date.now() / 1000);
+  const proof = await key.proof({ method: "POST", url: MCP_URL });
+  expect(decodeProtectedHeader(proof)).toEqual({
+    typ: "dpop+jwt",
+    alg: "ES256",
+    jwk: { kty: "EC", crv: "P-256", x: expect.any(String), y: expect.any(String) },
   });
-
-  it("names the normalized URL", async () => {
-    const key = await DPoPKey.create();
-    const url = new URL("HTTPS://user@MCP.example:443/a/../mcp/%7Ex?a#b");
-    expect(decodeJwt(await key.proof({ method: "GET", url }))["htu"]).toBe("https://mcp.example/mcp/%7Ex");
+  const claims = await claimsOf(proof);
+  expect(claims).toEqual({
+    jti: expect.any(String),
+    htm: "POST",
+    htu: "https://mcp.example/mcp",
+    iat: expect.any(Number),
   });
+  expect(claims.iat).toBeGreaterThanOrEqual(before);
+  expect(claims.iat).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
+});
 
-  it("is bound to one token: the example of RFC 9449", async () => {
-    const key = await DPoPKey.create();
-    const proof = await key.proof({ method: "GET", url: MCP_URL }, "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
-    expect((await claimsOf(proof))["ath"]).toBe("fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
-  });
+it("a proof names the normalized URL", async () => {
+  const key = await DPoPKey.create();
+  const url = new URL("HTTPS://user@MCP.example:443/a/../mcp/%7Ex?a#b");
+  expect(decodeJwt(await key.proof({ method: "GET", url }))["htu"]).toBe("https://mcp.example/mcp/%7Ex");
+});
 
-  it("is different each time", async () => {
-    const key = await DPoPKey.create();
-    const proofs = await Promise.all(
-      Array.from({ length: 100 }, () => key.proof({ method: "POST", url: MCP_URL }, "t")),
+it("a proof is bound to one token: the example of RFC 9449", async () => {
+  const key = await DPoPKey.create();
+  const proof = await key.proof({ method: "GET", url: MCP_URL }, "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
+  expect((await claimsOf(proof))["ath"]).toBe("fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
+});
+
+it("a proof is different each time", async () => {
+  const key = await DPoPKey.create();
+  const proofs = await Promise.all(Array.from({ length: 100 }, () => key.proof({ method: "POST", url: MCP_URL }, "t")));
+  expect(new Set(proofs.map((proof) => decodeJwt(proof).jti)).size).toBe(100);
+});
+
+it("a key is the same after it was stored", async () => {
+  const key = await DPoPKey.create();
+  const stored = await key.export();
+  const again = await DPoPKey.create(stored);
+  expect(await again.export()).toBe(stored);
+  const proof = await again.proof({ method: "POST", url: MCP_URL });
+  await claimsOf(proof);
+  expect(jwkOf(proof)).toEqual(jwkOf(await key.proof({ method: "POST", url: MCP_URL })));
+  expect(await again.handle.calculateThumbprint()).toBe(await calculateJwkThumbprint(jwkOf(proof)));
+});
+
+it("a key is new each time it is created", async () => {
+  expect(await (await DPoPKey.create()).export()).not.toBe(await (await DPoPKey.create()).export());
+});
+
+it("a key that cannot be read is an error without its content", async () => {
+  const good = JSON.parse(await (await DPoPKey.create()).export()) as Record<string, string>;
+  const bad = [
+    "",
+    "null",
+    "secret-text",
+    JSON.stringify({ ...good, d: undefined }),
+    JSON.stringify({ ...good, crv: "P-384" }),
+    JSON.stringify({ ...good, d: "secret-text" }),
+    JSON.stringify({ kty: "oct", k: "secret-text" }),
+  ];
+  for (const stored of bad) {
+    const error: unknown = await DPoPKey.create(stored).then(
+      () => expect.fail(`it was accepted: ${stored}`),
+      (error: unknown) => error,
     );
-    expect(new Set(proofs.map((proof) => decodeJwt(proof).jti)).size).toBe(100);
-  });
+    expect(error).toMatchObject({ name: "ConnectionError", kind: "unauthorized" });
+    expect(inspect(error)).not.toContain("secret-text");
+  }
 });
 
-describe("a key", () => {
-  it("is the same after it was stored", async () => {
-    const key = await DPoPKey.create();
-    const stored = await key.export();
-    const again = await DPoPKey.create(stored);
-    expect(await again.export()).toBe(stored);
-    const proof = await again.proof({ method: "POST", url: MCP_URL });
-    await claimsOf(proof);
-    expect(jwkOf(proof)).toEqual(jwkOf(await key.proof({ method: "POST", url: MCP_URL })));
-    expect(await again.handle.calculateThumbprint()).toBe(await calculateJwkThumbprint(jwkOf(proof)));
-  });
+const nonceOf = async (key: DPoPKey, url: URL): Promise<unknown> =>
+  decodeJwt(await key.proof({ method: "POST", url }))["nonce"];
 
-  it("is new each time it is created", async () => {
-    expect(await (await DPoPKey.create()).export()).not.toBe(await (await DPoPKey.create()).export());
-  });
-
-  it("that cannot be read is an error without its content", async () => {
-    const good = JSON.parse(await (await DPoPKey.create()).export()) as Record<string, string>;
-    const bad = [
-      "",
-      "null",
-      "secret-text",
-      JSON.stringify({ ...good, d: undefined }),
-      JSON.stringify({ ...good, crv: "P-384" }),
-      JSON.stringify({ ...good, d: "secret-text" }),
-      JSON.stringify({ kty: "oct", k: "secret-text" }),
-    ];
-    for (const stored of bad) {
-      const error: unknown = await DPoPKey.create(stored).then(
-        () => expect.fail(`it was accepted: ${stored}`),
-        (error: unknown) => error,
-      );
-      expect(error).toMatchObject({ name: "ConnectionError", kind: "unauthorized" });
-      expect(inspect(error)).not.toContain("secret-text");
-    }
-  });
+it("a nonce of an MCP server is in the proofs for its origin until there is a newer one", async () => {
+  const key = await DPoPKey.create();
+  expect(key.storeNonce(MCP_URL, { "content-type": "text/plain" })).toBe(false);
+  expect(await nonceOf(key, MCP_URL)).toBeUndefined();
+  expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n1" })).toBe(true);
+  expect(await nonceOf(key, new URL("https://mcp.example/other"))).toBe("n1");
+  expect(await nonceOf(key, new URL("https://other.example/mcp"))).toBeUndefined();
+  expect(await nonceOf(key, new URL("https://mcp.example:8443/mcp"))).toBeUndefined();
+  expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
+  expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
+  expect(key.storeNonce(MCP_URL, {})).toBe(false);
+  expect(await nonceOf(key, MCP_URL)).toBe("n2");
 });
 
-describe("a nonce of an MCP server", () => {
-  const nonceOf = async (key: DPoPKey, url: URL): Promise<unknown> =>
-    decodeJwt(await key.proof({ method: "POST", url }))["nonce"];
-
-  it("is in the proofs for its origin until there is a newer one", async () => {
+it.each(["", "two, of them", 'a "quote"', "a\\b", "ü", "x".repeat(1_025)])(
+  "a nonce of an MCP server is ignored if it is %j",
+  async (nonce) => {
     const key = await DPoPKey.create();
-    expect(key.storeNonce(MCP_URL, { "content-type": "text/plain" })).toBe(false);
+    expect(key.storeNonce(MCP_URL, { "dpop-nonce": nonce })).toBe(false);
     expect(await nonceOf(key, MCP_URL)).toBeUndefined();
-    expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n1" })).toBe(true);
-    expect(await nonceOf(key, new URL("https://mcp.example/other"))).toBe("n1");
-    expect(await nonceOf(key, new URL("https://other.example/mcp"))).toBeUndefined();
-    expect(await nonceOf(key, new URL("https://mcp.example:8443/mcp"))).toBeUndefined();
-    expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
-    expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
-    expect(key.storeNonce(MCP_URL, {})).toBe(false);
-    expect(await nonceOf(key, MCP_URL)).toBe("n2");
-  });
+  },
+);
 
-  it.each(["", "two, of them", 'a "quote"', "a\\b", "ü", "x".repeat(1_025)])(
-    "is ignored if it is %j",
-    async (nonce) => {
-      const key = await DPoPKey.create();
-      expect(key.storeNonce(MCP_URL, { "dpop-nonce": nonce })).toBe(false);
-      expect(await nonceOf(key, MCP_URL)).toBeUndefined();
-    },
-  );
-
-  it("is dropped if there are too many", async () => {
-    const key = await DPoPKey.create();
-    const origins = Array.from({ length: 101 }, (_one, at) => new URL(`https://end${at}.example/`));
-    for (const url of origins) key.storeNonce(url, { "dpop-nonce": `of ${url.host}`.replace(" ", "-") });
-    expect(await nonceOf(key, origins[0] ?? MCP_URL)).toBeUndefined();
-    expect(await nonceOf(key, origins[1] ?? MCP_URL)).toBe("of-end1.example");
-    expect(await nonceOf(key, origins[100] ?? MCP_URL)).toBe("of-end100.example");
-  });
+it("a nonce of an MCP server is dropped if there are too many", async () => {
+  const key = await DPoPKey.create();
+  const origins = Array.from({ length: 101 }, (_one, at) => new URL(`https://end${at}.example/`));
+  for (const url of origins) key.storeNonce(url, { "dpop-nonce": `of ${url.host}`.replace(" ", "-") });
+  expect(await nonceOf(key, origins[0] ?? MCP_URL)).toBeUndefined();
+  expect(await nonceOf(key, origins[1] ?? MCP_URL)).toBe("of-end1.example");
+  expect(await nonceOf(key, origins[100] ?? MCP_URL)).toBe("of-end100.example");
 });
 
 describe("at a token endpoint", () => {
@@ -143,7 +135,7 @@ describe("at a token endpoint", () => {
     await new Promise((resolve) => listening?.close(resolve));
   });
 
-  it("the nonce of the authorization server is used, even if the MCP server has the same origin", async () => {
+  it("at a token endpoint, the nonce of the authorization server is used, even if the MCP server has the same origin", async () => {
     const proofs: JWTPayload[] = [];
     listening = createServer((request, response) => {
       const claims = decodeJwt(String(request.headers["dpop"]));

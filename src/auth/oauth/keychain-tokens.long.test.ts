@@ -45,33 +45,34 @@ afterEach(() => {
   vi.resetModules();
 });
 
-describe("tokens in a keychain that is not available", () => {
-  const refusal = async (promise: Promise<unknown>): Promise<ConnectionError> => {
-    const error: unknown = await promise.then(
-      () => expect.fail("it was not refused"),
-      (error: unknown) => error,
-    );
-    return error as ConnectionError;
-  };
+const refusal = async (promise: Promise<unknown>): Promise<ConnectionError> => {
+  const error: unknown = await promise.then(
+    () => expect.fail("it was not refused"),
+    (error: unknown) => error,
+  );
+  return error as ConnectionError;
+};
 
-  it("are an error that names the package to install", async () => {
-    vi.stubEnv("XDG_STATE_HOME", home);
-    vi.doMock("@napi-rs/keyring", () => {
-      throw new Error("Cannot find package '@napi-rs/keyring'");
-    });
-    vi.resetModules();
-    const store = (await import("./token-stores.ts")).keychainTokens();
-    for (const use of [() => store.get("a"), () => store.set("a", "the secret")]) {
-      const error = await refusal(use());
-      expect(error).toMatchObject({ name: "ConnectionError", kind: "refused" });
-      expect(error.message).toContain("npm install @napi-rs/keyring");
-      expect(error.message).toContain("fileTokens()");
-      expect(error.message).not.toContain("the secret");
-    }
+it("tokens in a keychain that is not available are an error that names the package to install", async () => {
+  vi.stubEnv("XDG_STATE_HOME", home);
+  vi.doMock("@napi-rs/keyring", () => {
+    throw new Error("Cannot find package '@napi-rs/keyring'");
   });
+  vi.resetModules();
+  const store = (await import("./token-stores.ts")).keychainTokens();
+  for (const use of [() => store.get("a"), () => store.set("a", "the secret")]) {
+    const error = await refusal(use());
+    expect(error).toMatchObject({ name: "ConnectionError", kind: "refused" });
+    expect(error.message).toContain("npm install @napi-rs/keyring");
+    expect(error.message).toContain("fileTokens()");
+    expect(error.message).not.toContain("the secret");
+  }
+});
 
-  // In its own process, since the library keeps the first bus address that it sees.
-  it.runIf(process.platform === "linux")("are an error that names the service to start", async () => {
+// In its own process, since the library keeps the first bus address that it sees.
+it.runIf(process.platform === "linux")(
+  "tokens in a keychain that is not available are an error that names the service to start",
+  async () => {
     const script = `import { keychainTokens } from ${SOURCE};
       const store = keychainTokens();
       const works = [() => store.get("a"), () => store.set("a", "the secret"), () => store.set("a", undefined)];
@@ -90,29 +91,29 @@ describe("tokens in a keychain that is not available", () => {
       expect(message).toContain("fileTokens()");
       expect(message).not.toContain("the secret");
     }
-  });
+  },
+);
 
-  it("need known options", () => {
-    const misspelt = { services: "x" } as Parameters<typeof keychainTokens>[0];
-    expect(() => keychainTokens(misspelt)).toThrow(
-      new TypeError("keychainTokens() has no option `services`; did you mean `service`?"),
-    );
-  });
+it("tokens in a keychain that is not available need known options", () => {
+  const misspelt = { services: "x" } as Parameters<typeof keychainTokens>[0];
+  expect(() => keychainTokens(misspelt)).toThrow(
+    new TypeError("keychainTokens() has no option `services`; did you mean `service`?"),
+  );
+});
 
-  it("are still locked, in the state directory", async () => {
-    vi.stubEnv("XDG_STATE_HOME", join(home, "state"));
-    const store = keychainTokens();
-    const events: string[] = [];
-    const work = (name: string) => async () => {
-      events.push(`${name} begins`);
-      await new Promise((resolve) => setImmediate(resolve));
-      events.push(`${name} ends`);
-    };
-    await Promise.all([store.exclusively("a", work("1")), keychainTokens().exclusively("a", work("2"))]);
-    expect(events.filter((line) => line.endsWith("begins"))).toHaveLength(2);
-    expect(events[1]).toBe(events[0]?.replace("begins", "ends"));
-    expect(existsSync(join(home, "state", "catenary", "keychain.locks"))).toBe(true);
-  });
+it("tokens in a keychain that is not available are still locked, in the state directory", async () => {
+  vi.stubEnv("XDG_STATE_HOME", join(home, "state"));
+  const store = keychainTokens();
+  const events: string[] = [];
+  const work = (name: string) => async () => {
+    events.push(`${name} begins`);
+    await new Promise((resolve) => setImmediate(resolve));
+    events.push(`${name} ends`);
+  };
+  await Promise.all([store.exclusively("a", work("1")), keychainTokens().exclusively("a", work("2"))]);
+  expect(events.filter((line) => line.endsWith("begins"))).toHaveLength(2);
+  expect(events[1]).toBe(events[0]?.replace("begins", "ends"));
+  expect(existsSync(join(home, "state", "catenary", "keychain.locks"))).toBe(true);
 });
 
 const why = await missing();
@@ -157,7 +158,7 @@ if (why !== undefined) {
       return (await findCredentialsAsync(service)).map(({ account }) => account).toSorted();
     };
 
-    it("are stored, replaced and deleted", async () => {
+    it("tokens in a real keychain are stored, replaced and deleted", async () => {
       const store = open();
       expect(await store.get("a key with spaces https://a.example/mcp")).toBeUndefined();
       await store.set("a key with spaces https://a.example/mcp", "1 ü 🔑");
@@ -173,7 +174,7 @@ if (why !== undefined) {
       expect(await entries("catenary")).toEqual([]);
     });
 
-    it("are missing if another program wrote the entry, and replace it", async () => {
+    it("tokens in a real keychain are missing if another program wrote the entry, and replace it", async () => {
       const store = open({ service: "others" });
       const { AsyncEntry } = await import("@napi-rs/keyring");
       for (const text of ["", "a password", "#x", "#0.ab"]) {
@@ -184,7 +185,7 @@ if (why !== undefined) {
       expect(await store.get("a")).toBe("1");
     });
 
-    it("may be long, under long keys", async () => {
+    it("tokens in a real keychain may be long, under long keys", async () => {
       const store = open({ service: "long" });
       const [one, two] = [`${"k".repeat(5_000)}1`, `${"k".repeat(5_000)}2`];
       const value = "v".repeat(50_000);
@@ -193,7 +194,7 @@ if (why !== undefined) {
       expect((await entries("long")).map((name) => name.length <= 200)).toEqual([true]);
     });
 
-    it("are shared by processes, one at a time", async () => {
+    it("tokens in a real keychain are shared by processes, one at a time", async () => {
       const store = open({ service: "shared" });
       await store.set("count", "0");
       const script = `import { keychainTokens } from ${SOURCE};

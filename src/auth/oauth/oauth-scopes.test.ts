@@ -1,6 +1,6 @@
 // Which scopes are requested, and the step-up to more scopes.
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import {
   type AuthorizationServer,
   consentingUser,
@@ -22,61 +22,59 @@ afterEach(async () => {
   await Promise.all([server.close(), mcpServer.close()]);
 });
 
-describe("scopes", () => {
-  const requestedScopes = (redirect: { visited: readonly URL[] }): (string | null)[] =>
-    redirect.visited.map((url) => url.searchParams.get("scope"));
+const requestedScopes = (redirect: { visited: readonly URL[] }): (string | null)[] =>
+  redirect.visited.map((url) => url.searchParams.get("scope"));
 
-  it("are those of the challenge, not of the metadata", async () => {
-    const redirect = consentingUser();
-    mcpServer.metadata = { ...mcpServer.metadata, scopes_supported: ["listed"] };
-    mcpServer.needs = () => ["named"];
-    await send(oauth({ redirect }), mcpServer.url);
-    expect(requestedScopes(redirect)).toEqual(["named"]);
-  });
+it("scopes are those of the challenge, not of the metadata", async () => {
+  const redirect = consentingUser();
+  mcpServer.metadata = { ...mcpServer.metadata, scopes_supported: ["listed"] };
+  mcpServer.needs = () => ["named"];
+  await send(oauth({ redirect }), mcpServer.url);
+  expect(requestedScopes(redirect)).toEqual(["named"]);
+});
 
-  it("are those of the metadata if the challenge has none, and the configured ones", async () => {
-    const redirect = consentingUser();
-    mcpServer.metadata = { ...mcpServer.metadata, scopes_supported: ["one", "two"] };
-    await send(oauth({ redirect, scopes: ["mine"] }), mcpServer.url);
-    expect(requestedScopes(redirect)).toEqual(["one two mine"]);
-  });
+it("scopes are those of the metadata if the challenge has none, and the configured ones", async () => {
+  const redirect = consentingUser();
+  mcpServer.metadata = { ...mcpServer.metadata, scopes_supported: ["one", "two"] };
+  await send(oauth({ redirect, scopes: ["mine"] }), mcpServer.url);
+  expect(requestedScopes(redirect)).toEqual(["one two mine"]);
+});
 
-  it("include offline_access, with prompt=consent, only if the server lists it", async () => {
-    const redirect = consentingUser();
-    mcpServer.needs = () => ["read"];
-    await send(oauth({ redirect }), mcpServer.url);
-    server.metadata["scopes_supported"] = ["read", "offline_access"];
-    await send(oauth({ redirect }), mcpServer.url);
-    expect(requestedScopes(redirect)).toEqual(["read", "read offline_access"]);
-    expect(redirect.visited.map((url) => url.searchParams.get("prompt"))).toEqual([null, "consent"]);
-  });
+it("scopes include offline_access, with prompt=consent, only if the server lists it", async () => {
+  const redirect = consentingUser();
+  mcpServer.needs = () => ["read"];
+  await send(oauth({ redirect }), mcpServer.url);
+  server.metadata["scopes_supported"] = ["read", "offline_access"];
+  await send(oauth({ redirect }), mcpServer.url);
+  expect(requestedScopes(redirect)).toEqual(["read", "read offline_access"]);
+  expect(redirect.visited.map((url) => url.searchParams.get("prompt"))).toEqual([null, "consent"]);
+});
 
-  it("are added to those of the old token in a step-up", async () => {
-    const redirect = consentingUser();
-    const auth = oauth({ redirect });
-    mcpServer.needs = ({ method }) => (method === "POST" ? ["write"] : ["read"]);
-    expect(await send(auth, mcpServer.url, "GET")).toBe(200);
-    expect(await send(auth, mcpServer.url, "POST")).toBe(200);
-    expect(requestedScopes(redirect)).toEqual(["read", "read write"]);
-    expect(server.at("/register")).toHaveLength(1);
-  });
+it("scopes are added to those of the old token in a step-up", async () => {
+  const redirect = consentingUser();
+  const auth = oauth({ redirect });
+  mcpServer.needs = ({ method }) => (method === "POST" ? ["write"] : ["read"]);
+  expect(await send(auth, mcpServer.url, "GET")).toBe(200);
+  expect(await send(auth, mcpServer.url, "POST")).toBe(200);
+  expect(requestedScopes(redirect)).toEqual(["read", "read write"]);
+  expect(server.at("/register")).toHaveLength(1);
+});
 
-  it("are not requested again if they were not granted", async () => {
-    const redirect = consentingUser();
-    server.grants = () => "read";
-    mcpServer.needs = () => ["admin"];
-    const sent = send(oauth({ redirect }), mcpServer.url);
-    await expect(sent).rejects.toThrow(/requires the scope "admin": .* granted only "read"/);
-    expect(redirect.visited).toHaveLength(1);
-  });
+it("scopes are not requested again if they were not granted", async () => {
+  const redirect = consentingUser();
+  server.grants = () => "read";
+  mcpServer.needs = () => ["admin"];
+  const sent = send(oauth({ redirect }), mcpServer.url);
+  await expect(sent).rejects.toThrow(/requires the scope "admin": .* granted only "read"/);
+  expect(redirect.visited).toHaveLength(1);
+});
 
-  it("are requested at most three times for one request", async () => {
-    const redirect = consentingUser();
-    let count = 0;
-    mcpServer.needs = () => [`scope-${(count += 1)}`];
-    await expect(send(oauth({ redirect }), mcpServer.url)).rejects.toThrow("giving up");
-    expect(redirect.visited).toHaveLength(3);
-  });
+it("scopes are requested at most three times for one request", async () => {
+  const redirect = consentingUser();
+  let count = 0;
+  mcpServer.needs = () => [`scope-${(count += 1)}`];
+  await expect(send(oauth({ redirect }), mcpServer.url)).rejects.toThrow("giving up");
+  expect(redirect.visited).toHaveLength(3);
 });
 
 it.each([

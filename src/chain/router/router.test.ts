@@ -27,7 +27,7 @@ function serverOf(who: string): Server {
 }
 
 describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) => {
-  it("sees two upstreams of different styles as one server", async () => {
+  it("a caller sees two upstreams of different styles as one server", async () => {
     const servers = { old: serverOf("old"), young: serverOf("young") };
     const old = await connectInMemory(servers.old, { revision: OLDEST.name });
     const young = await connectInMemory(servers.young, { revision: NEWEST.name });
@@ -83,48 +83,47 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
   });
 });
 
-describe("a part of a router", () => {
-  const of = (who: string): Server =>
-    createServer({ name: who, version: "1", instructions: `I am ${who}.` })
-      .tool("search", {}, () => `${who} found`)
-      .tool("delete", {}, () => `${who} deleted`)
-      .resource(`${who}://x`, { name: who }, () => who);
-  const only = (...names: readonly string[]): GatewayPart => ({
-    key: names.join(" "),
-    handlerOf: (name, handler, labelled) =>
-      names.includes(name) ? filterUpstream({ tools: { exclude: ["b_delete"] } }, handler, labelled) : undefined,
-  });
-
-  it("has some upstreams with some tools, under the same names, and reaches no other", async () => {
-    const select: SelectPart = ({ principal }) => (principal === undefined ? undefined : only(...principal.split(" ")));
-    const router = createRouter({ a: of("a"), b: of("b"), c: of("c") }, { select });
-    const whole = fakeClient(router);
-    const part = fakeClient(router, { caller: { principal: "a b" } });
-    const alone = fakeClient(router, { caller: { principal: "b" } });
-    const nothing = fakeClient(router, { caller: { principal: "" } });
-    const names = async (client: typeof whole): Promise<unknown[]> =>
-      ((await client.call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
-    expect(await names(whole)).toEqual(["a_search", "a_delete", "b_search", "b_delete", "c_search", "c_delete"]);
-    expect(await names(part)).toEqual(["a_search", "a_delete", "b_search"]);
-    expect(await names(alone)).toEqual(["b_search"]);
-    expect(await names(nothing)).toEqual([]);
-    expect(await alone.call("server/discover")).toMatchObject({
-      instructions: "# b\n\nI am b.",
-      cacheScope: "private",
-    });
-    for (const name of ["b_delete", "delete", "search", "c_search", "a_search", "c.search"]) {
-      expect((await alone.callError("tools/call", { name })).kind).toBe("tool_not_found");
-    }
-    for (const uri of ["c://x", "c.c://x", "a://x"]) {
-      expect((await alone.callError("resources/read", { uri })).kind).toBe("resource_not_found");
-    }
-    expect((await alone.callError("tasks/get", { taskId: "c.1" })).kind).toBe("invalid_params");
-    expect(await alone.call("tools/call", { name: "b_search" })).toMatchObject({ content: [{ text: "b found" }] });
-  });
+const of = (who: string): Server =>
+  createServer({ name: who, version: "1", instructions: `I am ${who}.` })
+    .tool("search", {}, () => `${who} found`)
+    .tool("delete", {}, () => `${who} deleted`)
+    .resource(`${who}://x`, { name: who }, () => who);
+const only = (...names: readonly string[]): GatewayPart => ({
+  key: names.join(" "),
+  handlerOf: (name, handler, labelled) =>
+    names.includes(name) ? filterUpstream({ tools: { exclude: ["b_delete"] } }, handler, labelled) : undefined,
 });
 
-describe("what the specification does not define", () => {
-  it.each(REVISIONS.map(({ name }) => name))("passes between a caller of %s and two upstreams", async (revision) => {
+it("a part of a router has some upstreams with some tools, under the same names, and reaches no other", async () => {
+  const select: SelectPart = ({ principal }) => (principal === undefined ? undefined : only(...principal.split(" ")));
+  const router = createRouter({ a: of("a"), b: of("b"), c: of("c") }, { select });
+  const whole = fakeClient(router);
+  const part = fakeClient(router, { caller: { principal: "a b" } });
+  const alone = fakeClient(router, { caller: { principal: "b" } });
+  const nothing = fakeClient(router, { caller: { principal: "" } });
+  const names = async (client: typeof whole): Promise<unknown[]> =>
+    ((await client.call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
+  expect(await names(whole)).toEqual(["a_search", "a_delete", "b_search", "b_delete", "c_search", "c_delete"]);
+  expect(await names(part)).toEqual(["a_search", "a_delete", "b_search"]);
+  expect(await names(alone)).toEqual(["b_search"]);
+  expect(await names(nothing)).toEqual([]);
+  expect(await alone.call("server/discover")).toMatchObject({
+    instructions: "# b\n\nI am b.",
+    cacheScope: "private",
+  });
+  for (const name of ["b_delete", "delete", "search", "c_search", "a_search", "c.search"]) {
+    expect((await alone.callError("tools/call", { name })).kind).toBe("tool_not_found");
+  }
+  for (const uri of ["c://x", "c.c://x", "a://x"]) {
+    expect((await alone.callError("resources/read", { uri })).kind).toBe("resource_not_found");
+  }
+  expect((await alone.callError("tasks/get", { taskId: "c.1" })).kind).toBe("invalid_params");
+  expect(await alone.call("tools/call", { name: "b_search" })).toMatchObject({ content: [{ text: "b found" }] });
+});
+
+it.each(REVISIONS.map(({ name }) => name))(
+  "what the specification does not define passes between a caller of %s and two upstreams",
+  async (revision) => {
     const opened: unknown[] = [];
     const vendor = (who: string): Server =>
       createServer({ name: who, version: "1" })
@@ -156,5 +155,5 @@ describe("what the specification does not define", () => {
       await close();
       await Promise.all([old.close(), young.close()]);
     }
-  });
-});
+  },
+);

@@ -1,6 +1,6 @@
 // New names in both directions: callers use the names they see in lists, and results and notifications have them too.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { callRequest, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { connect } from "../../client/connect.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
@@ -103,100 +103,96 @@ it("subscribes to the old addresses and notifies with the new ones", async () =>
   await client.close();
 });
 
-describe("a request or result", () => {
-  it("changes only in the name", async () => {
-    const { sent, send } = start(options);
-    const request = Object.freeze({
-      ...callRequest("new", { a: 1 }),
-      params: Object.freeze({ name: "new", x: 1, y: [2] }),
-    });
-    await send(request);
-    expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, y: [2] } }]);
-    await send(callRequest("other"));
-    expect(sent[1]?.params["name"]).toBe("other");
+it("a request or result changes only in the name", async () => {
+  const { sent, send } = start(options);
+  const request = Object.freeze({
+    ...callRequest("new", { a: 1 }),
+    params: Object.freeze({ name: "new", x: 1, y: [2] }),
   });
+  await send(request);
+  expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, y: [2] } }]);
+  await send(callRequest("other"));
+  expect(sent[1]?.params["name"]).toBe("other");
+});
 
-  it("keeps cursors and unknown values in a list", async () => {
-    const tools = [{ name: "old", execution: {}, x: 1 }, "odd", { title: "nameless" }];
-    const { send } = start({ tools: { old: "new" } }, { resultType: "complete", tools, nextCursor: "2", ttlMs: 5 });
-    expect(await send({ method: "tools/list", params: {} })).toEqual({
-      resultType: "complete",
-      tools: [{ name: "new", execution: {}, x: 1 }, "odd", { title: "nameless" }],
-      nextCursor: "2",
-      ttlMs: 5,
-    });
-  });
-
-  it("has the new addresses in the result of a task", async () => {
-    const result = { content: [{ type: "resource_link", uri: "file:///a", name: "a" }] };
-    const { send } = start(options, { taskId: "1", status: "completed", result });
-    expect(await send({ method: "tasks/get", params: { taskId: "1" } })).toMatchObject({
-      result: { content: [{ uri: "notes:///a" }] },
-    });
+it("a request or result keeps cursors and unknown values in a list", async () => {
+  const tools = [{ name: "old", execution: {}, x: 1 }, "odd", { title: "nameless" }];
+  const { send } = start({ tools: { old: "new" } }, { resultType: "complete", tools, nextCursor: "2", ttlMs: 5 });
+  expect(await send({ method: "tools/list", params: {} })).toEqual({
+    resultType: "complete",
+    tools: [{ name: "new", execution: {}, x: 1 }, "odd", { title: "nameless" }],
+    nextCursor: "2",
+    ttlMs: 5,
   });
 });
 
-describe("colliding names", () => {
-  it("may be swapped", async () => {
-    const { sent, send } = start(
-      { tools: { a: "b", b: "a" } },
-      { resultType: "complete", tools: [{ name: "a" }, { name: "b" }] },
-    );
-    const { tools } = await send({ method: "tools/list", params: {} });
-    expect(tools).toEqual([{ name: "b" }, { name: "a" }]);
-    await send(callRequest("a"));
-    expect(sent[1]?.params["name"]).toBe("b");
+it("a request or result has the new addresses in the result of a task", async () => {
+  const result = { content: [{ type: "resource_link", uri: "file:///a", name: "a" }] };
+  const { send } = start(options, { taskId: "1", status: "completed", result });
+  expect(await send({ method: "tasks/get", params: { taskId: "1" } })).toMatchObject({
+    result: { content: [{ uri: "notes:///a" }] },
   });
+});
 
-  it("leave the new name to the renamed item, and show the other under its upstream", async () => {
-    const notes = createServer({ name: "notes", version: "1" })
-      .tool("q", {}, () => "notes")
-      .prompt("p", {}, () => "notes");
-    const evil = createServer({ name: "evil", version: "1" })
-      .tool("search", {}, () => "evil")
-      .tool("other", {}, () => "other")
-      .prompt("ask", {}, () => "evil");
-    const gateway = chain(rename({ tools: { q: "search" }, prompts: { p: "ask" } })).to({ evil, notes });
-    const client = await connect(gateway);
-    const [displaced = "", ...others] = (await client.listTools()).tools.map(({ name }) => name);
-    expect(displaced).toMatch(/^evil_search-[a-z0-9]{7}$/);
-    expect(others).toEqual(["other", "search"]);
-    expect((await client.callTool("search")).content).toMatchObject([{ text: "notes" }]);
-    expect((await client.callTool(displaced)).content).toMatchObject([{ text: "evil" }]);
-    // Only the shown name works, not the same with another upstream or without one.
-    for (const name of [displaced.replace("evil", "notes"), displaced.replace("evil_", "")]) {
-      await expect(client.callTool(name)).rejects.toMatchObject({ kind: "tool_not_found", data: { toolName: name } });
-    }
-    const [prompt] = (await client.listPrompts()).prompts;
-    expect(prompt?.name).toMatch(/^evil_ask-[a-z0-9]{7}$/);
-    expect(await client.getPrompt(prompt?.name ?? "")).toMatchObject({ messages: [{ content: { text: "evil" } }] });
-    expect(await client.getPrompt("ask")).toMatchObject({ messages: [{ content: { text: "notes" } }] });
-    await client.close();
-    await gateway.close();
-  });
+it("colliding names may be swapped", async () => {
+  const { sent, send } = start(
+    { tools: { a: "b", b: "a" } },
+    { resultType: "complete", tools: [{ name: "a" }, { name: "b" }] },
+  );
+  const { tools } = await send({ method: "tools/list", params: {} });
+  expect(tools).toEqual([{ name: "b" }, { name: "a" }]);
+  await send(callRequest("a"));
+  expect(sent[1]?.params["name"]).toBe("b");
+});
 
-  it("of one upstream get a checksum; those of resources are hidden", async () => {
-    const tools = [{ name: "new" }, { name: "old" }];
-    const { sent, send } = start({ tools: { old: "new" } }, { resultType: "complete", tools });
-    const listed = await send({ method: "tools/list", params: { cursor: "2" } });
-    expect(listed["tools"]).toEqual([{ name: expect.stringMatching(/^new-[a-z0-9]{7}$/) as string }, { name: "new" }]);
-    const [{ name }] = listed["tools"] as [{ name: string }];
-    await send(callRequest(name));
-    expect(sent.at(-1)?.params["name"]).toBe("new");
-    // A tool that already has such a name would be called in place of the other, so it is hidden.
-    const forged = start({ tools: { old: "new" } }, { resultType: "complete", tools: [{ name }] });
-    expect((await forged.send({ method: "tools/list", params: {} }))["tools"]).toEqual([]);
-    const uris = start({ resources: { "a://*": "b://*" } }, { resultType: "complete", resources: [{ uri: "b://x" }] });
-    expect((await uris.send({ method: "resources/list", params: {} }))["resources"]).toEqual([]);
-  });
+it("colliding names leave the new name to the renamed item, and show the other under its upstream", async () => {
+  const notes = createServer({ name: "notes", version: "1" })
+    .tool("q", {}, () => "notes")
+    .prompt("p", {}, () => "notes");
+  const evil = createServer({ name: "evil", version: "1" })
+    .tool("search", {}, () => "evil")
+    .tool("other", {}, () => "other")
+    .prompt("ask", {}, () => "evil");
+  const gateway = chain(rename({ tools: { q: "search" }, prompts: { p: "ask" } })).to({ evil, notes });
+  const client = await connect(gateway);
+  const [displaced = "", ...others] = (await client.listTools()).tools.map(({ name }) => name);
+  expect(displaced).toMatch(/^evil_search-[a-z0-9]{7}$/);
+  expect(others).toEqual(["other", "search"]);
+  expect((await client.callTool("search")).content).toMatchObject([{ text: "notes" }]);
+  expect((await client.callTool(displaced)).content).toMatchObject([{ text: "evil" }]);
+  // Only the shown name works, not the same with another upstream or without one.
+  for (const name of [displaced.replace("evil", "notes"), displaced.replace("evil_", "")]) {
+    await expect(client.callTool(name)).rejects.toMatchObject({ kind: "tool_not_found", data: { toolName: name } });
+  }
+  const [prompt] = (await client.listPrompts()).prompts;
+  expect(prompt?.name).toMatch(/^evil_ask-[a-z0-9]{7}$/);
+  expect(await client.getPrompt(prompt?.name ?? "")).toMatchObject({ messages: [{ content: { text: "evil" } }] });
+  expect(await client.getPrompt("ask")).toMatchObject({ messages: [{ content: { text: "notes" } }] });
+  await client.close();
+  await gateway.close();
+});
 
-  it("are refused if the options themselves collide", () => {
-    expect(() => rename({ tools: { a: "c", b: "c" } })).toThrow('rename: `tools.a` and `b` cannot both become "c"');
-    expect(() => rename({ resources: { "a://*": "b://" } })).toThrow("must end with `*` on both sides, or on neither");
-    expect(() => rename({ tools: { a: 1 as never } })).toThrow("rename: `tools.a` must be a non-empty string");
-    expect(() => rename({ tools: { a: "b.c" } })).toThrow(
-      "rename: `tools.a` must become 1 to 64 letters, digits, _ and -",
-    );
-    expect(() => rename({ tool: {} } as never)).toThrow("rename: `tool` is not an option; did you mean `tools`?");
-  });
+it("colliding names of one upstream get a checksum; those of resources are hidden", async () => {
+  const tools = [{ name: "new" }, { name: "old" }];
+  const { sent, send } = start({ tools: { old: "new" } }, { resultType: "complete", tools });
+  const listed = await send({ method: "tools/list", params: { cursor: "2" } });
+  expect(listed["tools"]).toEqual([{ name: expect.stringMatching(/^new-[a-z0-9]{7}$/) as string }, { name: "new" }]);
+  const [{ name }] = listed["tools"] as [{ name: string }];
+  await send(callRequest(name));
+  expect(sent.at(-1)?.params["name"]).toBe("new");
+  // A tool that already has such a name would be called in place of the other, so it is hidden.
+  const forged = start({ tools: { old: "new" } }, { resultType: "complete", tools: [{ name }] });
+  expect((await forged.send({ method: "tools/list", params: {} }))["tools"]).toEqual([]);
+  const uris = start({ resources: { "a://*": "b://*" } }, { resultType: "complete", resources: [{ uri: "b://x" }] });
+  expect((await uris.send({ method: "resources/list", params: {} }))["resources"]).toEqual([]);
+});
+
+it("colliding names are refused if the options themselves collide", () => {
+  expect(() => rename({ tools: { a: "c", b: "c" } })).toThrow('rename: `tools.a` and `b` cannot both become "c"');
+  expect(() => rename({ resources: { "a://*": "b://" } })).toThrow("must end with `*` on both sides, or on neither");
+  expect(() => rename({ tools: { a: 1 as never } })).toThrow("rename: `tools.a` must be a non-empty string");
+  expect(() => rename({ tools: { a: "b.c" } })).toThrow(
+    "rename: `tools.a` must become 1 to 64 letters, digits, _ and -",
+  );
+  expect(() => rename({ tool: {} } as never)).toThrow("rename: `tool` is not an option; did you mean `tools`?");
 });

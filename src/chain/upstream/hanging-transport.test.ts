@@ -1,7 +1,7 @@
 // Transports and servers of users that never open, start, connect or close: opening fails in time, closing returns, and
 // what comes too late is closed.
 
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { connect } from "../../client/connect.ts";
 import { deferred, type Deferred } from "../../core/async.ts";
 import { serveTransport } from "../../dialogue/connection.ts";
@@ -125,11 +125,12 @@ const FUNCTION = "The function `transport` did not resolve";
 const START = "`start` of the transport did not resolve";
 const ADVICE = `in ${LIMIT_MS} ms; a slow one needs a longer \`startTimeoutMs\``;
 
-describe("connect() with a transport that never", () => {
-  it.each([
-    ["opens", "open", FUNCTION],
-    ["starts", "start", START],
-  ] as const)("%s fails in time, and closes what comes later", async (_name, step, part) => {
+it.each([
+  ["opens", "open", FUNCTION],
+  ["starts", "start", START],
+] as const)(
+  "connect() with a transport that never: %s fails in time, and closes what comes later",
+  async (_name, step, part) => {
     const gated = gatedTransport(step);
     const opening = connect({ transport: gated.open }, { startTimeoutMs: LIMIT_MS });
     expect(await failsAfter(LIMIT_MS, opening)).toBe(`${part} ${ADVICE}`);
@@ -137,50 +138,49 @@ describe("connect() with a transport that never", () => {
     const before = gated.closed.length;
     gated.gate.resolve();
     await vi.waitFor(() => expect(gated.closed.length).toBeGreaterThan(before));
-  });
+  },
+);
 
-  it("starts can be cancelled", async () => {
-    const gated = gatedTransport("start");
-    const stop = new AbortController();
-    const opening = connect(gated.transport, { signal: stop.signal });
-    stop.abort(new Error("enough"));
-    expect(await failsAfter(0, opening)).toBe("connect() was cancelled by its caller: enough");
-    expect(gated.closed).toEqual([undefined]);
-  });
-
-  it("closes is not waited for longer than the budget, or 10 s", async () => {
-    for (const budgetMs of [50, undefined]) {
-      const { transport } = gatedTransport("close");
-      const client = await connect(transport);
-      await resolvesAfter(budgetMs ?? CLOSE_MS, client.close(budgetMs));
-    }
-  });
-
-  it("starts has no limit with 0", async () => {
-    const gated = gatedTransport("start");
-    const opening = connect(gated.transport, { startTimeoutMs: 0 });
-    await vi.advanceTimersByTimeAsync(24 * 60 * 60_000);
-    gated.gate.resolve();
-    const client = await opening;
-    await client.close();
-  });
+it("connect() with a transport that never starts can be cancelled", async () => {
+  const gated = gatedTransport("start");
+  const stop = new AbortController();
+  const opening = connect(gated.transport, { signal: stop.signal });
+  stop.abort(new Error("enough"));
+  expect(await failsAfter(0, opening)).toBe("connect() was cancelled by its caller: enough");
+  expect(gated.closed).toEqual([undefined]);
 });
 
-describe("serveTransport() with a transport that never closes", () => {
-  it("does not wait for longer than 10 s", async () => {
+it("connect() with a transport that never closes is not waited for longer than the budget, or 10 s", async () => {
+  for (const budgetMs of [50, undefined]) {
     const { transport } = gatedTransport("close");
-    const { start: _start, ...others } = transport;
-    const served = await serveTransport(server, { ...others, start: async () => undefined });
-    await resolvesAfter(CLOSE_MS, served.close());
-    await served.closed;
-  });
+    const client = await connect(transport);
+    await resolvesAfter(budgetMs ?? CLOSE_MS, client.close(budgetMs));
+  }
 });
 
-describe("upstream() with a transport that never", () => {
-  it.each([
-    ["opens", "open", FUNCTION],
-    ["starts", "start", START],
-  ] as const)("%s fails in time, and closes what comes later", async (_name, step, part) => {
+it("connect() with a transport that never starts has no limit with 0", async () => {
+  const gated = gatedTransport("start");
+  const opening = connect(gated.transport, { startTimeoutMs: 0 });
+  await vi.advanceTimersByTimeAsync(24 * 60 * 60_000);
+  gated.gate.resolve();
+  const client = await opening;
+  await client.close();
+});
+
+it("serveTransport() with a transport that never closes does not wait for longer than 10 s", async () => {
+  const { transport } = gatedTransport("close");
+  const { start: _start, ...others } = transport;
+  const served = await serveTransport(server, { ...others, start: async () => undefined });
+  await resolvesAfter(CLOSE_MS, served.close());
+  await served.closed;
+});
+
+it.each([
+  ["opens", "open", FUNCTION],
+  ["starts", "start", START],
+] as const)(
+  "upstream() with a transport that never: %s fails in time, and closes what comes later",
+  async (_name, step, part) => {
     const gated = gatedTransport(step);
     const notes = upstream({ transport: gated.open }, OPTIONS);
     expect(await failsAfter(LIMIT_MS, notes.start())).toBe(`${part} ${ADVICE}`);
@@ -189,9 +189,12 @@ describe("upstream() with a transport that never", () => {
     gated.gate.resolve();
     await vi.waitFor(() => expect(gated.closed.length).toBeGreaterThan(before));
     await notes.close();
-  });
+  },
+);
 
-  it.each(["open", "start"] as const)("gets past `%s` can be closed at once", async (step) => {
+it.each(["open", "start"] as const)(
+  "upstream() with a transport that never gets past `%s` can be closed at once",
+  async (step) => {
     const gated = gatedTransport(step);
     const notes = upstream({ transport: gated.open }, OPTIONS);
     const starting = failsAfter(0, notes.start());
@@ -200,33 +203,33 @@ describe("upstream() with a transport that never", () => {
     expect(await starting).toBe("The upstream notes is closed");
     gated.gate.resolve();
     await vi.waitFor(() => expect(gated.closed.length).toBeGreaterThan(0));
-  });
+  },
+);
 
-  it("closes is not waited for longer than the budget, or 10 s", async () => {
-    for (const budgetMs of [50, undefined]) {
-      const gated = gatedTransport("close");
-      const notes = upstream({ transport: gated.open }, OPTIONS);
-      await notes.start();
-      await resolvesAfter(budgetMs ?? CLOSE_MS, notes.close(budgetMs));
-      expect(gated.closed).toEqual([budgetMs]);
-    }
-  });
+it("upstream() with a transport that never closes is not waited for longer than the budget, or 10 s", async () => {
+  for (const budgetMs of [50, undefined]) {
+    const gated = gatedTransport("close");
+    const notes = upstream({ transport: gated.open }, OPTIONS);
+    await notes.start();
+    await resolvesAfter(budgetMs ?? CLOSE_MS, notes.close(budgetMs));
+    expect(gated.closed).toEqual([budgetMs]);
+  }
+});
 
-  it("starts nor closes is not waited for longer than 10 s", async () => {
-    const gated = gatedTransport("start");
-    const transport: Transport = { ...gated.transport, close: () => new Promise(() => undefined) };
-    const notes = upstream({ transport: () => transport }, OPTIONS);
-    const starting = failsAfter(0, notes.start());
-    await gated.reached;
-    await resolvesAfter(CLOSE_MS, notes.close());
-    expect(await starting).toBe("The upstream notes is closed");
-  });
+it("upstream() with a transport that never starts nor closes is not waited for longer than 10 s", async () => {
+  const gated = gatedTransport("start");
+  const transport: Transport = { ...gated.transport, close: () => new Promise(() => undefined) };
+  const notes = upstream({ transport: () => transport }, OPTIONS);
+  const starting = failsAfter(0, notes.start());
+  await gated.reached;
+  await resolvesAfter(CLOSE_MS, notes.close());
+  expect(await starting).toBe("The upstream notes is closed");
+});
 
-  it("opens is named in the error of a call", async () => {
-    const notes = upstream({ transport: () => new Promise(() => undefined) }, OPTIONS);
-    expect(await failsAfter(LIMIT_MS, connect(notes))).toBe(`The upstream notes failed: ${FUNCTION} ${ADVICE}`);
-    await notes.close();
-  });
+it("upstream() with a transport that never opens is named in the error of a call", async () => {
+  const notes = upstream({ transport: () => new Promise(() => undefined) }, OPTIONS);
+  expect(await failsAfter(LIMIT_MS, connect(notes))).toBe(`The upstream notes failed: ${FUNCTION} ${ADVICE}`);
+  await notes.close();
 });
 
 it("times that are longer than timers allow do not fire at once", async () => {
@@ -259,61 +262,59 @@ it("upstream() says what a transport lacks", async () => {
   expect(() => upstream({ start: async () => undefined } as never)).toThrow("missing: `send`, `close`");
 });
 
-describe("fromSdk() with a server that never", () => {
-  it("is made fails in time, and is closed if it comes later", async () => {
-    const gated = gatedServer("connect");
-    const made = deferred<SdkServer>();
-    const notes = fromSdk(() => made.promise, { ...OPTIONS, share: "shared" });
-    const part = "The function given to fromSdk() did not make a server";
-    expect(await failsAfter(LIMIT_MS, notes.start())).toBe(`${part} ${ADVICE}`);
-    made.resolve(gated.server);
-    await notes.close();
-    expect(gated.connects).toBe(0);
-  });
+it("fromSdk() with a server that never is made fails in time, and is closed if it comes later", async () => {
+  const gated = gatedServer("connect");
+  const made = deferred<SdkServer>();
+  const notes = fromSdk(() => made.promise, { ...OPTIONS, share: "shared" });
+  const part = "The function given to fromSdk() did not make a server";
+  expect(await failsAfter(LIMIT_MS, notes.start())).toBe(`${part} ${ADVICE}`);
+  made.resolve(gated.server);
+  await notes.close();
+  expect(gated.connects).toBe(0);
+});
 
-  it("connects fails in time, and is closed if it connects later", async () => {
-    const gated = gatedServer("connect");
-    const notes = fromSdk(() => gated.server, { ...OPTIONS, share: "shared" });
-    expect(await failsAfter(LIMIT_MS, notes.start())).toBe(`\`connect\` of the server did not resolve ${ADVICE}`);
-    await notes.close();
-    expect(gated.closed).toHaveLength(0);
-    gated.gate.resolve();
-    await vi.waitFor(() => expect(gated.closed).toHaveLength(1));
-  });
+it("fromSdk() with a server that never connects fails in time, and is closed if it connects later", async () => {
+  const gated = gatedServer("connect");
+  const notes = fromSdk(() => gated.server, { ...OPTIONS, share: "shared" });
+  expect(await failsAfter(LIMIT_MS, notes.start())).toBe(`\`connect\` of the server did not resolve ${ADVICE}`);
+  await notes.close();
+  expect(gated.closed).toHaveLength(0);
+  gated.gate.resolve();
+  await vi.waitFor(() => expect(gated.closed).toHaveLength(1));
+});
 
-  it("connects can be closed, within the budget or 10 s, and is closed if it connects later", async () => {
-    for (const budgetMs of [50, undefined]) {
-      const gated = gatedServer("connect");
-      const notes = fromSdk(gated.server, OPTIONS);
-      const starting = failsAfter(0, notes.start());
-      await gated.reached;
-      await resolvesAfter(budgetMs ?? CLOSE_MS, notes.close(budgetMs));
-      await vi.advanceTimersByTimeAsync(CLOSE_MS);
-      expect(await starting).toBe("The upstream notes is closed");
-      gated.gate.resolve();
-      await vi.waitFor(() => expect(gated.closed).toHaveLength(1));
-    }
-  });
-
-  it("connects is not connected again, and can be when the late connection is closed", async () => {
+it("fromSdk() with a server that never connects can be closed, within the budget or 10 s, and is closed if it connects later", async () => {
+  for (const budgetMs of [50, undefined]) {
     const gated = gatedServer("connect");
     const notes = fromSdk(gated.server, OPTIONS);
-    await failsAfter(LIMIT_MS, notes.start());
-    const part = "`close` of the server did not end its last connection";
-    expect(await failsAfter(LIMIT_MS, notes.start())).toBe(`${part} ${ADVICE}`);
-    expect(gated.connects).toBe(1);
-    await notes.close();
+    const starting = failsAfter(0, notes.start());
+    await gated.reached;
+    await resolvesAfter(budgetMs ?? CLOSE_MS, notes.close(budgetMs));
+    await vi.advanceTimersByTimeAsync(CLOSE_MS);
+    expect(await starting).toBe("The upstream notes is closed");
     gated.gate.resolve();
     await vi.waitFor(() => expect(gated.closed).toHaveLength(1));
-  });
+  }
+});
 
-  it("closes is not waited for longer than the budget, or 10 s", async () => {
-    for (const budgetMs of [50, undefined]) {
-      const gated = gatedServer("close");
-      const notes = fromSdk(gated.server, OPTIONS);
-      await notes.start();
-      await resolvesAfter(budgetMs ?? CLOSE_MS, notes.close(budgetMs));
-      expect(gated.closed).toHaveLength(1);
-    }
-  });
+it("fromSdk() with a server that never connects is not connected again, and can be when the late connection is closed", async () => {
+  const gated = gatedServer("connect");
+  const notes = fromSdk(gated.server, OPTIONS);
+  await failsAfter(LIMIT_MS, notes.start());
+  const part = "`close` of the server did not end its last connection";
+  expect(await failsAfter(LIMIT_MS, notes.start())).toBe(`${part} ${ADVICE}`);
+  expect(gated.connects).toBe(1);
+  await notes.close();
+  gated.gate.resolve();
+  await vi.waitFor(() => expect(gated.closed).toHaveLength(1));
+});
+
+it("fromSdk() with a server that never closes is not waited for longer than the budget, or 10 s", async () => {
+  for (const budgetMs of [50, undefined]) {
+    const gated = gatedServer("close");
+    const notes = fromSdk(gated.server, OPTIONS);
+    await notes.start();
+    await resolvesAfter(budgetMs ?? CLOSE_MS, notes.close(budgetMs));
+    expect(gated.closed).toHaveLength(1);
+  }
 });

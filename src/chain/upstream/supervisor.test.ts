@@ -1,6 +1,6 @@
 // The connections behind one session: what closing waits for, what it ends, and what failures are reported.
 
-import { describe, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { eventually } from "../../../test/support/waiting.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -213,29 +213,27 @@ it("pauses between attempts while a pipe is broken and the exit is not known", a
   await session.close(1);
 });
 
-describe("an upstream that runs and cannot be listed", () => {
-  it.each([
-    ["tools/list", new McpError(-32603, "no key"), "tools/list failed: no key"],
-    ["tools/list", new McpError(-32601, "unknown"), "tools/list failed: unknown"],
-    ["prompts/list", new McpError(-32601, "unknown"), undefined],
-  ])("says so until it can be: %s, %s", async (method, error, expected) => {
-    const { opened, letGo } = slowToClose();
-    let isBroken = true;
-    const handler: ServerConnection["handler"] = async () => {
-      if (isBroken) throw error;
-      return { resultType: "complete" };
-    };
-    const discovered = { resultType: "complete", capabilities: { tools: {} } };
-    const session = sessionOf(async () => ({ connection: { ...opened.connection, handler, discovered } }));
-    const list = (): Promise<unknown> => session.handle({ method, params: {} }, contextOf()).catch(() => undefined);
-    await list();
-    expect(session.supervisor.unlisted).toBe(expected);
-    isBroken = false;
-    await list();
-    expect(session.supervisor.unlisted).toBeUndefined();
-    letGo();
-    await session.close();
-  });
+it.each([
+  ["tools/list", new McpError(-32603, "no key"), "tools/list failed: no key"],
+  ["tools/list", new McpError(-32601, "unknown"), "tools/list failed: unknown"],
+  ["prompts/list", new McpError(-32601, "unknown"), undefined],
+])("an upstream that runs and cannot be listed says so until it can be: %s, %s", async (method, error, expected) => {
+  const { opened, letGo } = slowToClose();
+  let isBroken = true;
+  const handler: ServerConnection["handler"] = async () => {
+    if (isBroken) throw error;
+    return { resultType: "complete" };
+  };
+  const discovered = { resultType: "complete", capabilities: { tools: {} } };
+  const session = sessionOf(async () => ({ connection: { ...opened.connection, handler, discovered } }));
+  const list = (): Promise<unknown> => session.handle({ method, params: {} }, contextOf()).catch(() => undefined);
+  await list();
+  expect(session.supervisor.unlisted).toBe(expected);
+  isBroken = false;
+  await list();
+  expect(session.supervisor.unlisted).toBeUndefined();
+  letGo();
+  await session.close();
 });
 
 it("a stateless program that does not know its own lists is started once more, and only once", async () => {

@@ -1,7 +1,7 @@
 // The declarations that `catenary types` writes: TypeScript accepts them, and they type a client. What a server says
 // cannot leave its string or its comment.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { compilerErrors } from "../../../test/support/compiler.ts";
 import type { Tool } from "../../protocol/model/index.ts";
 import { declarations } from "./types.ts";
@@ -12,32 +12,31 @@ const tool = (name: string, inputSchema: object, more: object = {}): Tool => ({
   ...more,
 });
 
-describe("declarations", () => {
-  it("have the arguments and the structured content of each tool", () => {
-    const text = declarations(
-      [
-        tool(
-          "get-weather",
-          {
-            properties: {
-              city: { type: "string" },
-              days: { type: "integer" },
-              unit: { enum: ["C", "F"] },
-              near: { type: "array", items: { $ref: "#/$defs/point" } },
-            },
-            required: ["city"],
-            $defs: { point: { type: "object", properties: { x: { type: ["number", "null"] } }, required: ["x"] } },
+it("declarations have the arguments and the structured content of each tool", () => {
+  const text = declarations(
+    [
+      tool(
+        "get-weather",
+        {
+          properties: {
+            city: { type: "string" },
+            days: { type: "integer" },
+            unit: { enum: ["C", "F"] },
+            near: { type: "array", items: { $ref: "#/$defs/point" } },
           },
-          {
-            description: "The weather",
-            outputSchema: { type: "object", properties: { ok: { const: true } }, required: ["ok"] },
-          },
-        ),
-        tool("any", {}),
-      ],
-      "weather",
-    );
-    expect(text).toBe(`// The tools of the server "weather", written by \`catenary types\`.
+          required: ["city"],
+          $defs: { point: { type: "object", properties: { x: { type: ["number", "null"] } }, required: ["x"] } },
+        },
+        {
+          description: "The weather",
+          outputSchema: { type: "object", properties: { ok: { const: true } }, required: ["ok"] },
+        },
+      ),
+      tool("any", {}),
+    ],
+    "weather",
+  );
+  expect(text).toBe(`// The tools of the server "weather", written by \`catenary types\`.
 
 export interface Tools {
   /** The weather */
@@ -56,36 +55,35 @@ export interface Tools {
   };
 }
 `);
-    expect(compilerErrors(text)).toEqual([]);
-  });
+  expect(compilerErrors(text)).toEqual([]);
+});
 
-  it("are valid TypeScript whatever a server says", () => {
-    const node = { type: "object", properties: { next: { $ref: "#/$defs/node" } } };
-    const text = declarations(
-      [
-        tool(
-          "a */ b",
-          { properties: { 'x"; }\n export const y = 1': { const: "`${1}` */ \u2028" } } },
-          { description: "*/ export const evil = 1; /*\n" },
-        ),
-        tool("endless", { $defs: { node }, properties: { first: { $ref: "#/$defs/node" }, self: { $ref: "#" } } }),
-        tool("odd", {
-          properties: {
-            a: { allOf: [{ type: "string" }, true] },
-            b: { type: "array", prefixItems: [{ type: "string" }], items: false },
-            c: { anyOf: [] },
-            d: { enum: [1, null, { x: 1 }] },
-            e: { type: "object", additionalProperties: { type: "number" } },
-            f: { type: "object", additionalProperties: false },
-            g: { $ref: "https://example.com" },
-            h: { type: "nothing" },
-            i: false,
-          },
-        }),
-      ],
-      'x"\n export const z = 1',
-    );
-    expect(compilerErrors(text)).toEqual([]);
-    expect(text).not.toMatch(/^ *export const/m);
-  });
+it("declarations are valid TypeScript whatever a server says", () => {
+  const node = { type: "object", properties: { next: { $ref: "#/$defs/node" } } };
+  const text = declarations(
+    [
+      tool(
+        "a */ b",
+        { properties: { 'x"; }\n export const y = 1': { const: "`${1}` */ \u2028" } } },
+        { description: "*/ export const evil = 1; /*\n" },
+      ),
+      tool("endless", { $defs: { node }, properties: { first: { $ref: "#/$defs/node" }, self: { $ref: "#" } } }),
+      tool("odd", {
+        properties: {
+          a: { allOf: [{ type: "string" }, true] },
+          b: { type: "array", prefixItems: [{ type: "string" }], items: false },
+          c: { anyOf: [] },
+          d: { enum: [1, null, { x: 1 }] },
+          e: { type: "object", additionalProperties: { type: "number" } },
+          f: { type: "object", additionalProperties: false },
+          g: { $ref: "https://example.com" },
+          h: { type: "nothing" },
+          i: false,
+        },
+      }),
+    ],
+    'x"\n export const z = 1',
+  );
+  expect(compilerErrors(text)).toEqual([]);
+  expect(text).not.toMatch(/^ *export const/m);
 });

@@ -1,6 +1,6 @@
 // Asking for the inputs of a config at the terminal, and finding the module that a stray exception comes from.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Dialog } from "../terminal/prompter.ts";
 import type { Config } from "../../config/index.ts";
 import { askInput, inputsFrom, moduleIn } from "./gateway.ts";
@@ -16,42 +16,40 @@ function scriptedDialog(...lines: string[]): { dialog: Dialog; shown: string[] }
   return { dialog: { print, ask: answer("?"), confirm: answer("!"), askSecret: answer("*") }, shown };
 }
 
-describe("an input", () => {
-  it("is asked for with its description and default", async () => {
-    const { dialog, shown } = scriptedDialog("", "typed");
-    const input = { id: "city", type: "promptString", description: "Which\ncity", default: "Rome" } as const;
-    expect(await askInput(dialog, input)).toBe("Rome");
-    expect(await askInput(dialog, { id: "city", type: "promptString" })).toBe("typed");
-    expect(await askInput(dialog, input)).toBeUndefined();
-    expect(shown).toEqual(["? Which city [Rome]: ", "? city: ", "? Which city [Rome]: "]);
-  });
+it("an input is asked for with its description and default", async () => {
+  const { dialog, shown } = scriptedDialog("", "typed");
+  const input = { id: "city", type: "promptString", description: "Which\ncity", default: "Rome" } as const;
+  expect(await askInput(dialog, input)).toBe("Rome");
+  expect(await askInput(dialog, { id: "city", type: "promptString" })).toBe("typed");
+  expect(await askInput(dialog, input)).toBeUndefined();
+  expect(shown).toEqual(["? Which city [Rome]: ", "? city: ", "? Which city [Rome]: "]);
+});
 
-  it("that is a password is not echoed, and its default is not shown", async () => {
-    const { dialog, shown } = scriptedDialog(" as typed ");
-    const input = { id: "key", type: "promptString", password: true, default: "hidden" } as const;
-    expect(await askInput(dialog, input)).toBe(" as typed ");
-    expect(shown).toEqual(["* key [default in the config]: "]);
-  });
+it("an input that is a password is not echoed, and its default is not shown", async () => {
+  const { dialog, shown } = scriptedDialog(" as typed ");
+  const input = { id: "key", type: "promptString", password: true, default: "hidden" } as const;
+  expect(await askInput(dialog, input)).toBe(" as typed ");
+  expect(shown).toEqual(["* key [default in the config]: "]);
+});
 
-  it("with options is chosen by number or name", async () => {
-    const { dialog, shown } = scriptedDialog("3", "blue", "2", "red");
-    const input = { id: "colour", type: "pickString", options: ["red", "green"] } as const;
-    expect(await askInput(dialog, input)).toBe("green");
-    expect(await askInput(dialog, input)).toBe("red");
-    expect(shown.slice(0, 5)).toEqual([
-      "  1) red",
-      "  2) green",
-      "? colour (number or name): ",
-      "3 is not in the list; type a number from 1 to 2",
-      "? colour (number or name): ",
-    ]);
-  });
+it("an input with options is chosen by number or name", async () => {
+  const { dialog, shown } = scriptedDialog("3", "blue", "2", "red");
+  const input = { id: "colour", type: "pickString", options: ["red", "green"] } as const;
+  expect(await askInput(dialog, input)).toBe("green");
+  expect(await askInput(dialog, input)).toBe("red");
+  expect(shown.slice(0, 5)).toEqual([
+    "  1) red",
+    "  2) green",
+    "? colour (number or name): ",
+    "3 is not in the list; type a number from 1 to 2",
+    "? colour (number or name): ",
+  ]);
+});
 
-  it("is taken from the environment, and not asked for if stdin belongs to a client", async () => {
-    const answer = inputsFrom({ CATENARY_INPUT_API_KEY: "given" }, true);
-    expect(await answer({ id: "api-key", type: "promptString" })).toBe("given");
-    expect(await answer({ id: "other", type: "promptString" })).toBeUndefined();
-  });
+it("an input is taken from the environment, and not asked for if stdin belongs to a client", async () => {
+  const answer = inputsFrom({ CATENARY_INPUT_API_KEY: "given" }, true);
+  expect(await answer({ id: "api-key", type: "promptString" })).toBe("given");
+  expect(await answer({ id: "other", type: "promptString" })).toBeUndefined();
 });
 
 it("finds the middleware or server whose module a stray exception comes from", () => {

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { NotFoundError, UsageError } from "../command.ts";
 import { describeError, loadHandler, moduleName, servesItself } from "./module.ts";
 
@@ -28,89 +28,87 @@ async function usedExport(file: string): Promise<string[]> {
   return Object.keys(await handler({ method: "x", params: {} }, {} as never));
 }
 
-describe("a module", () => {
-  it.each([
-    ["its default", "export default async () => ({ a: 1 });", "mjs"],
-    ["a chain", "export const chain = async () => ({ a: 1 });", "mjs"],
-    ["a server", "export const server = async () => ({ a: 1 });", "mjs"],
-    [
-      "its default before all others",
-      "export const server = async () => ({}); export default async () => ({ a: 1 });",
-      "mjs",
-    ],
-    [
-      "a chain before the server in it",
-      "export const server = async () => ({}); export const chain = async () => ({ a: 1 });",
-      "mjs",
-    ],
-    [
-      "a server beside another default",
-      "export default { port: 3000 }; export const server = async () => ({ a: 1 });",
-      "mjs",
-    ],
-    [
-      "its only server under another name",
-      "export const mine = Object.assign(async () => ({ a: 1 }), { close() {} });" +
-        "export const port = 1; export const audit = Object.assign((a, b, next) => next(a, b), { close() {} });",
-      "mjs",
-    ],
-    [
-      "an object with getMetadata and handleRequest",
-      "class Mine { getMetadata() {} handleRequest() { return { a: 1 }; } } export const mine = new Mine();",
-      "mjs",
-    ],
-    ["what CommonJS exports", "module.exports = async () => ({ a: 1 });", "cjs"],
-    ["what CommonJS exports by name", "const all = { server: async () => ({ a: 1 }) }; module.exports = all;", "cjs"],
-  ])("is served by %s", async (_name, text, extension) => {
-    expect(await usedExport(written(text, extension))).toEqual(["a"]);
-  });
+it.each([
+  ["its default", "export default async () => ({ a: 1 });", "mjs"],
+  ["a chain", "export const chain = async () => ({ a: 1 });", "mjs"],
+  ["a server", "export const server = async () => ({ a: 1 });", "mjs"],
+  [
+    "its default before all others",
+    "export const server = async () => ({}); export default async () => ({ a: 1 });",
+    "mjs",
+  ],
+  [
+    "a chain before the server in it",
+    "export const server = async () => ({}); export const chain = async () => ({ a: 1 });",
+    "mjs",
+  ],
+  [
+    "a server beside another default",
+    "export default { port: 3000 }; export const server = async () => ({ a: 1 });",
+    "mjs",
+  ],
+  [
+    "its only server under another name",
+    "export const mine = Object.assign(async () => ({ a: 1 }), { close() {} });" +
+      "export const port = 1; export const audit = Object.assign((a, b, next) => next(a, b), { close() {} });",
+    "mjs",
+  ],
+  [
+    "an object with getMetadata and handleRequest",
+    "class Mine { getMetadata() {} handleRequest() { return { a: 1 }; } } export const mine = new Mine();",
+    "mjs",
+  ],
+  ["what CommonJS exports", "module.exports = async () => ({ a: 1 });", "cjs"],
+  ["what CommonJS exports by name", "const all = { server: async () => ({ a: 1 }) }; module.exports = all;", "cjs"],
+])("a module is served by %s", async (_name, text, extension) => {
+  expect(await usedExport(written(text, extension))).toEqual(["a"]);
+});
 
-  it("without a server is refused", async () => {
-    const file = written("export const port = 3000;");
-    await expect(loadHandler(file)).rejects.toThrow(UsageError);
-    await expect(loadHandler(file)).rejects.toThrow(
-      `${file} exports no server; write one of these, and do not call serve():\n  export default createServer(...)`,
-    );
-  });
+it("a module without a server is refused", async () => {
+  const file = written("export const port = 3000;");
+  await expect(loadHandler(file)).rejects.toThrow(UsageError);
+  await expect(loadHandler(file)).rejects.toThrow(
+    `${file} exports no server; write one of these, and do not call serve():\n  export default createServer(...)`,
+  );
+});
 
-  it("with a server of the official SDK is refused with the way to serve it", async () => {
-    const file = written("export default { connect() {}, close() {}, registerTool() {} };");
-    await expect(loadHandler(file)).rejects.toThrow("official SDK; write: export default fromSdk(server)");
-  });
+it("a module with a server of the official SDK is refused with the way to serve it", async () => {
+  const file = written("export default { connect() {}, close() {}, registerTool() {} };");
+  await expect(loadHandler(file)).rejects.toThrow("official SDK; write: export default fromSdk(server)");
+});
 
-  it("whose chain has no upstreams is refused", async () => {
-    const file = written("export default { use() {}, to() {} };");
-    await expect(loadHandler(file)).rejects.toThrow(
-      `${file} exports no server, only the chain \`default\`, but the chain has no upstream: write chain(...).to(...)`,
-    );
-  });
+it("a module whose chain has no upstreams is refused", async () => {
+  const file = written("export default { use() {}, to() {} };");
+  await expect(loadHandler(file)).rejects.toThrow(
+    `${file} exports no server, only the chain \`default\`, but the chain has no upstream: write chain(...).to(...)`,
+  );
+});
 
-  it("that throws is refused with the position of the error", async () => {
-    await expect(loadHandler(written("throw new Error('no key');"))).rejects.toThrow(/no key[^]*module-\d+\.mjs:1/);
-  });
+it("a module that throws is refused with the position of the error", async () => {
+  await expect(loadHandler(written("throw new Error('no key');"))).rejects.toThrow(/no key[^]*module-\d+\.mjs:1/);
+});
 
-  it("of another kind is refused with the kinds that there are", async () => {
-    const unknown = Object.assign(new TypeError('Unknown file extension ".py"'), {
-      code: "ERR_UNKNOWN_FILE_EXTENSION",
-    });
-    expect(describeError(unknown)).toBe("a module is a .js, .mjs, .cjs, .ts or .mts file");
-    unknown.message = 'Unknown file extension ".ts"';
-    expect(describeError(unknown)).toContain("compile it first");
+it("a module of another kind is refused with the kinds that there are", async () => {
+  const unknown = Object.assign(new TypeError('Unknown file extension ".py"'), {
+    code: "ERR_UNKNOWN_FILE_EXTENSION",
   });
+  expect(describeError(unknown)).toBe("a module is a .js, .mjs, .cjs, .ts or .mts file");
+  unknown.message = 'Unknown file extension ".ts"';
+  expect(describeError(unknown)).toContain("compile it first");
+});
 
-  it("that does not exist, or is a folder, is refused", async () => {
-    await expect(loadHandler(join(folder, "none.js"))).rejects.toThrow(NotFoundError);
-    await expect(loadHandler(folder)).rejects.toThrow("is not a file");
-  });
+it("a module that does not exist, or is a folder, is refused", async () => {
+  await expect(loadHandler(join(folder, "none.js"))).rejects.toThrow(NotFoundError);
+  await expect(loadHandler(folder)).rejects.toThrow("is not a file");
+});
 
-  it("has the name of its file, or of its folder if the file has a generic name", () => {
-    expect(["./notes.js", "a/board/server.js", "a/board/index.ts", "/main.js"].map(moduleName)).toEqual([
-      "notes",
-      "board",
-      "board",
-      "main",
-    ]);
-  });
+it("a module has the name of its file, or of its folder if the file has a generic name", () => {
+  expect(["./notes.js", "a/board/server.js", "a/board/index.ts", "/main.js"].map(moduleName)).toEqual([
+    "notes",
+    "board",
+    "board",
+    "main",
+  ]);
 });
 
 it("that calls serve() itself is started by a program that can load it", () => {

@@ -2,7 +2,7 @@
 // text is not changed.
 
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { sanitizeFor } from "./output.ts";
 import { formatTable, oneLine, pad, quoteWord, sanitize, sanitizeJson, truncate, widthOf } from "./text.ts";
 
@@ -65,46 +65,44 @@ function hasControls(text: string): boolean {
   });
 }
 
-describe("untrusted text", () => {
-  it.each([
-    ["\u001b[2J", "\\x1b[2J"],
-    ["\u009b31m", "\\x9b31m"],
-    ["\u001b]0;title\u0007", "\\x1b]0;title\\x07"],
-    ["good\rbad", "good\\x0dbad"],
-    ["back\u0008space\u007f", "back\\x08space\\x7f"],
-    ["\u202eevil\u2066", "\\u{202e}evil\\u{2066}"],
-    ["zero\u200bwidth\ufeff", "zero\\u{200b}width\\u{feff}"],
-    ["tag\u{e0041}", "tag\\u{e0041}"],
-    ["half \ud800", "half \\u{d800}"],
-    ["two\r\nlines\n\tindented", "two\nlines\n\tindented"],
-    ["Grüße, 世界 👩‍💻 שלום", "Grüße, 世界 👩‍💻 שלום"],
-  ])("%j is shown as %j", (text, shown) => {
-    expect(sanitize(text)).toBe(shown);
-  });
+it.each([
+  ["\u001b[2J", "\\x1b[2J"],
+  ["\u009b31m", "\\x9b31m"],
+  ["\u001b]0;title\u0007", "\\x1b]0;title\\x07"],
+  ["good\rbad", "good\\x0dbad"],
+  ["back\u0008space\u007f", "back\\x08space\\x7f"],
+  ["\u202eevil\u2066", "\\u{202e}evil\\u{2066}"],
+  ["zero\u200bwidth\ufeff", "zero\\u{200b}width\\u{feff}"],
+  ["tag\u{e0041}", "tag\\u{e0041}"],
+  ["half \ud800", "half \\u{d800}"],
+  ["two\r\nlines\n\tindented", "two\nlines\n\tindented"],
+  ["Grüße, 世界 👩‍💻 שלום", "Grüße, 世界 👩‍💻 שלום"],
+])("untrusted text: %j is shown as %j", (text, shown) => {
+  expect(sanitize(text)).toBe(shown);
+});
 
-  it("never contains control characters", () => {
-    fc.assert(
-      fc.property(fc.string({ unit: "binary" }), (text) => {
-        expect(hasControls(sanitize(text))).toBe(false);
-        expect(sanitize(sanitize(text))).toBe(sanitize(text));
-        expect(oneLine(text)).not.toMatch(/[\n\t]/);
-      }),
-    );
-  });
+it("untrusted text never contains control characters", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (text) => {
+      expect(hasControls(sanitize(text))).toBe(false);
+      expect(sanitize(sanitize(text))).toBe(sanitize(text));
+      expect(oneLine(text)).not.toMatch(/[\n\t]/);
+    }),
+  );
+});
 
-  it("in JSON stays JSON of the same value", () => {
-    fc.assert(
-      fc.property(fc.json({ stringUnit: "binary" }), (json) => {
-        const shown = sanitizeJson(JSON.stringify(JSON.parse(json)));
-        expect(hasControls(shown)).toBe(false);
-        expect(JSON.parse(shown)).toEqual(JSON.parse(json));
-      }),
-    );
-    expect(sanitizeJson(JSON.stringify("\u{e0041}\u009b"))).toBe('"\\udb40\\udc41\\u009b"');
-  });
+it("untrusted text in JSON stays JSON of the same value", () => {
+  fc.assert(
+    fc.property(fc.json({ stringUnit: "binary" }), (json) => {
+      const shown = sanitizeJson(JSON.stringify(JSON.parse(json)));
+      expect(hasControls(shown)).toBe(false);
+      expect(JSON.parse(shown)).toEqual(JSON.parse(json));
+    }),
+  );
+  expect(sanitizeJson(JSON.stringify("\u{e0041}\u009b"))).toBe('"\\udb40\\udc41\\u009b"');
+});
 
-  it("goes to a pipe unchanged", () => {
-    expect(sanitizeFor({}, "\u001b[1m")).toBe("\u001b[1m");
-    expect(sanitizeFor({ isTTY: true }, "\u001b[1m")).toBe("\\x1b[1m");
-  });
+it("untrusted text goes to a pipe unchanged", () => {
+  expect(sanitizeFor({}, "\u001b[1m")).toBe("\u001b[1m");
+  expect(sanitizeFor({ isTTY: true }, "\u001b[1m")).toBe("\\x1b[1m");
 });

@@ -1,7 +1,7 @@
 // The limit on calls in flight, and what is abandoned half-way: requests to the client without a waiting call, calls that
 // never began, sessions closed during the handshake. None of it may go on, hold a slot, or crash the process.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { servePeer } from "../../../test/support/dialogue/served-connection.ts";
 import { RawPeer, statelessMeta } from "../../../test/support/dialogue/raw-peer.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -57,50 +57,48 @@ it("runs up to maxInFlight calls at once, and the rest in the order of arrival",
   expect(peer.received.some(({ id }) => id === 3)).toBe(false);
 });
 
-describe("a request to the client", () => {
-  it("may have no params", async () => {
-    const peer = await servePeer(serverWith(async (context) => context.ask(ROOTS)));
-    await peer.handshake(NEWEST_SESSION.name, { roots: {} });
-    peer.send({ id: 1, method: "tools/call", params: { name: "x" } });
-    const { id } = await peer.until(({ method }) => method === "roots/list");
-    peer.send({ id, result: { roots: [] } });
-    expect(await peer.answerTo(1)).toMatchObject({ result: { roots: [] } });
-    const asked = { result: { inputRequests: { 1: { method: "roots/list", params: {} } } } };
-    expect(
-      await (await servePeer(serverWith(async (context) => context.ask(ROOTS)))).request(statelessCall(1)),
-    ).toMatchObject(asked);
-  });
+it("a request to the client may have no params", async () => {
+  const peer = await servePeer(serverWith(async (context) => context.ask(ROOTS)));
+  await peer.handshake(NEWEST_SESSION.name, { roots: {} });
+  peer.send({ id: 1, method: "tools/call", params: { name: "x" } });
+  const { id } = await peer.until(({ method }) => method === "roots/list");
+  peer.send({ id, result: { roots: [] } });
+  expect(await peer.answerTo(1)).toMatchObject({ result: { roots: [] } });
+  const asked = { result: { inputRequests: { 1: { method: "roots/list", params: {} } } } };
+  expect(
+    await (await servePeer(serverWith(async (context) => context.ask(ROOTS)))).request(statelessCall(1)),
+  ).toMatchObject(asked);
+});
 
-  it("without a JSON form is not sent", async () => {
-    const handler = serverWith(async (context) => {
-      const failed = await context.ask({ ...ROOTS, params: { _meta: { x: 1n } } }).catch(String);
-      return { content: [], failed };
-    });
-    const peer = await servePeer(handler);
-    await peer.handshake(NEWEST_SESSION.name, { roots: {} });
-    const failed: unknown = expect.stringContaining("The request roots/list cannot be sent");
-    expect(await peer.request({ id: 1, method: "tools/call", params: { name: "x" } })).toMatchObject({
-      result: { failed },
-    });
-    expect(peer.received.some(({ method }) => method === "roots/list")).toBe(false);
-    expect(await (await servePeer(handler)).request(statelessCall(1))).toMatchObject({ result: { failed } });
+it("a request to the client without a JSON form is not sent", async () => {
+  const handler = serverWith(async (context) => {
+    const failed = await context.ask({ ...ROOTS, params: { _meta: { x: 1n } } }).catch(String);
+    return { content: [], failed };
   });
+  const peer = await servePeer(handler);
+  await peer.handshake(NEWEST_SESSION.name, { roots: {} });
+  const failed: unknown = expect.stringContaining("The request roots/list cannot be sent");
+  expect(await peer.request({ id: 1, method: "tools/call", params: { name: "x" } })).toMatchObject({
+    result: { failed },
+  });
+  expect(peer.received.some(({ method }) => method === "roots/list")).toBe(false);
+  expect(await (await servePeer(handler)).request(statelessCall(1))).toMatchObject({ result: { failed } });
+});
 
-  it("is cancelled before the response of a call that no longer waits for it", async () => {
-    let asked: Promise<unknown> = never;
-    const peer = await servePeer(
-      serverWith(async (context) => {
-        asked = context.ask(ROOTS);
-        await peer.until(({ method }) => method === "roots/list");
-        return { content: [] };
-      }),
-    );
-    await peer.handshake(NEWEST_SESSION.name, { roots: {} });
-    await peer.request({ id: "c", method: "tools/call", params: { name: "x" } });
-    const { id } = await peer.until(({ method }) => method === "roots/list");
-    expect(peer.received.at(-2)).toMatchObject({ method: "notifications/cancelled", params: { requestId: id } });
-    await expect(asked).rejects.toThrow("The call has been answered");
-  });
+it("a request to the client is cancelled before the response of a call that no longer waits for it", async () => {
+  let asked: Promise<unknown> = never;
+  const peer = await servePeer(
+    serverWith(async (context) => {
+      asked = context.ask(ROOTS);
+      await peer.until(({ method }) => method === "roots/list");
+      return { content: [] };
+    }),
+  );
+  await peer.handshake(NEWEST_SESSION.name, { roots: {} });
+  await peer.request({ id: "c", method: "tools/call", params: { name: "x" } });
+  const { id } = await peer.until(({ method }) => method === "roots/list");
+  expect(peer.received.at(-2)).toMatchObject({ method: "notifications/cancelled", params: { requestId: id } });
+  await expect(asked).rejects.toThrow("The call has been answered");
 });
 
 it("a handler that throws synchronously on subscribe counts as one without subscriptions", () => {
@@ -197,40 +195,38 @@ it("a session closed during its handshake does not wait for it, and begins nothi
   expect(methods).toEqual(["server/discover"]);
 });
 
-describe("a cancelled call that goes on", () => {
-  it("frees its slot", async () => {
-    const peer = await servePeer(
-      serverWith(async (_context, name) => (name === "stuck" ? never : { content: [] })),
-      { maxInFlight: 1 },
-    );
-    await peer.handshake(NEWEST_SESSION.name);
-    peer.send({ id: 1, method: "tools/call", params: { name: "stuck" } });
-    await peer.request({ id: 2, method: "ping" });
-    cancel(peer, 1);
-    expect(await peer.request({ id: 3, method: "tools/call", params: { name: "x" } })).toMatchObject({ result: {} });
-  });
+it("a cancelled call that goes on frees its slot", async () => {
+  const peer = await servePeer(
+    serverWith(async (_context, name) => (name === "stuck" ? never : { content: [] })),
+    { maxInFlight: 1 },
+  );
+  await peer.handshake(NEWEST_SESSION.name);
+  peer.send({ id: 1, method: "tools/call", params: { name: "stuck" } });
+  await peer.request({ id: 2, method: "ping" });
+  cancel(peer, 1);
+  expect(await peer.request({ id: 3, method: "tools/call", params: { name: "x" } })).toMatchObject({ result: {} });
+});
 
-  it("keeps its slot if already as many cancelled calls as slots go on", async () => {
-    const finish: (() => void)[] = [];
-    const begun: string[] = [];
-    const handler = serverWith(async (_context, name) => {
-      begun.push(name);
-      if (name === "stuck") await new Promise<void>((resolve) => finish.push(resolve));
-      return { content: [] };
-    });
-    const peer = await servePeer(handler, { maxInFlight: 1 });
-    await peer.handshake(NEWEST_SESSION.name);
-    for (const id of [1, 2]) {
-      peer.send({ id, method: "tools/call", params: { name: "stuck" } });
-      await expect.poll(() => begun.length).toBe(id);
-      cancel(peer, id);
-    }
-    peer.send({ id: 3, method: "tools/call", params: { name: "third" } });
-    await peer.request({ id: 4, method: "ping" });
-    expect(begun).toEqual(["stuck", "stuck"]);
-    finish.pop()?.();
-    expect(await peer.answerTo(3)).toMatchObject({ result: {} });
-    finish.pop()?.();
-    expect(await peer.request({ id: 5, method: "tools/call", params: { name: "x" } })).toMatchObject({ result: {} });
+it("a cancelled call that goes on keeps its slot if already as many cancelled calls as slots go on", async () => {
+  const finish: (() => void)[] = [];
+  const begun: string[] = [];
+  const handler = serverWith(async (_context, name) => {
+    begun.push(name);
+    if (name === "stuck") await new Promise<void>((resolve) => finish.push(resolve));
+    return { content: [] };
   });
+  const peer = await servePeer(handler, { maxInFlight: 1 });
+  await peer.handshake(NEWEST_SESSION.name);
+  for (const id of [1, 2]) {
+    peer.send({ id, method: "tools/call", params: { name: "stuck" } });
+    await expect.poll(() => begun.length).toBe(id);
+    cancel(peer, id);
+  }
+  peer.send({ id: 3, method: "tools/call", params: { name: "third" } });
+  await peer.request({ id: 4, method: "ping" });
+  expect(begun).toEqual(["stuck", "stuck"]);
+  finish.pop()?.();
+  expect(await peer.answerTo(3)).toMatchObject({ result: {} });
+  finish.pop()?.();
+  expect(await peer.request({ id: 5, method: "tools/call", params: { name: "x" } })).toMatchObject({ result: {} });
 });

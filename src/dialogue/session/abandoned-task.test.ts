@@ -1,7 +1,7 @@
 // Tasks whose caller leaves before the server has answered with their id: the request itself is not cancelled, and the
 // task is cancelled once its id is known, if the server supports that.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import {
   type SessionTaskFixture,
   sessionTaskFixture,
@@ -57,11 +57,12 @@ async function unanswered(options: SessionTaskServerOptions = {}, more: Partial<
 /** Waits until everything that was sent before has been handled. */
 const settled = (left: Left): Promise<unknown> => left.request("tools/list");
 
-describe("a caller that leaves before its task has an id", () => {
-  it.each([
-    ["knows tasks", {}],
-    ["does not know tasks", withoutTasks],
-  ] as const)("and %s is released at once, and the task is cancelled when it has one", async (_, more) => {
+it.each([
+  ["knows tasks", {}],
+  ["does not know tasks", withoutTasks],
+] as const)(
+  "a caller that leaves before its task has an id and %s is released at once, and the task is cancelled when it has one",
+  async (_, more) => {
     const left = await unanswered({}, more);
     expect(await left.leave()).toMatchObject({ kind: "cancelled", message: "Cancelled: enough" });
     await settled(left);
@@ -71,56 +72,59 @@ describe("a caller that leaves before its task has an id", () => {
     expect(left.server.last("tasks/cancel")).toEqual({ taskId: "late" });
     expect(left.server.received("notifications/cancelled")).toEqual([]);
     expect(left.server.received("tasks/cancel")).toHaveLength(1);
-  });
+  },
+);
 
-  it("leaves it running if the server has not declared cancellation", async () => {
-    const left = await unanswered({ capabilities: NO_CANCEL });
-    await left.leave();
-    left.answer({ result: { task: NAMED } });
-    await settled(left);
-    expect(left.server.received("tasks/cancel")).toEqual([]);
-    expect(left.server.received("notifications/cancelled")).toEqual([]);
-  });
+it("a caller that leaves before its task has an id leaves it running if the server has not declared cancellation", async () => {
+  const left = await unanswered({ capabilities: NO_CANCEL });
+  await left.leave();
+  left.answer({ result: { task: NAMED } });
+  await settled(left);
+  expect(left.server.received("tasks/cancel")).toEqual([]);
+  expect(left.server.received("notifications/cancelled")).toEqual([]);
+});
 
-  it.each([
-    ["a result", { result: { content: [] } }],
-    ["an error", { error: { code: -32603, message: "Broken" } }],
-  ])("causes nothing more if the server answers with %s", async (_, answer) => {
+it.each([
+  ["a result", { result: { content: [] } }],
+  ["an error", { error: { code: -32603, message: "Broken" } }],
+])(
+  "a caller that leaves before its task has an id causes nothing more if the server answers with %s",
+  async (_, answer) => {
     const left = await unanswered();
     await left.leave();
     left.answer(answer);
     left.answer(answer);
     await settled(left);
     expect(left.server.received("tasks/cancel")).toEqual([]);
-  });
+  },
+);
 
-  it("is treated the same after a timeout", async () => {
-    const left = await unanswered({}, { timeouts: { idleMs: 20 } });
-    expect(await left.outcome).toMatchObject({ kind: "timeout" });
-    left.answer({ result: { task: NAMED } });
-    await left.server.peer.until(({ method }) => method === "tasks/cancel");
-    expect(left.server.received("notifications/cancelled")).toEqual([]);
-  });
+it("a caller that leaves before its task has an id is treated the same after a timeout", async () => {
+  const left = await unanswered({}, { timeouts: { idleMs: 20 } });
+  expect(await left.outcome).toMatchObject({ kind: "timeout" });
+  left.answer({ result: { task: NAMED } });
+  await left.server.peer.until(({ method }) => method === "tasks/cancel");
+  expect(left.server.received("notifications/cancelled")).toEqual([]);
+});
 
-  it("keeps the answer awaited for a minute at most", async () => {
-    const left = await unanswered();
-    vi.useFakeTimers();
-    await left.leave();
-    await vi.advanceTimersByTimeAsync(60_000);
-    vi.useRealTimers();
-    left.answer({ result: { task: NAMED } });
-    await settled(left);
-    expect(left.server.received("tasks/cancel")).toEqual([]);
-  });
+it("a caller that leaves before its task has an id keeps the answer awaited for a minute at most", async () => {
+  const left = await unanswered();
+  vi.useFakeTimers();
+  await left.leave();
+  await vi.advanceTimersByTimeAsync(60_000);
+  vi.useRealTimers();
+  left.answer({ result: { task: NAMED } });
+  await settled(left);
+  expect(left.server.received("tasks/cancel")).toEqual([]);
+});
 
-  it("is not asked for input any more", async () => {
-    const asked = vi.fn();
-    const left = await unanswered({}, { ask: asked });
-    await left.leave();
-    const { answer } = left.server.requestClient(undefined, "elicitation/create", FORM);
-    expect(await answer).toHaveProperty("error");
-    expect(asked).not.toHaveBeenCalled();
-  });
+it("a caller that leaves before its task has an id is not asked for input any more", async () => {
+  const asked = vi.fn();
+  const left = await unanswered({}, { ask: asked });
+  await left.leave();
+  const { answer } = left.server.requestClient(undefined, "elicitation/create", FORM);
+  expect(await answer).toHaveProperty("error");
+  expect(asked).not.toHaveBeenCalled();
 });
 
 it("a caller that leaves while the id is on its way gets no task either", async () => {

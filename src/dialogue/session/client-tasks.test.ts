@@ -41,107 +41,108 @@ function asked(peer: RawPeer, method: string, after = 0): Promise<Loose> {
   });
 }
 
-describe("a call with a task", () => {
-  it("declares the extension and is answered with the task in the older form", async () => {
-    const { server, ask } = await session();
-    const { result } = await ask("tools/call", augmented({ task: { ttl: 5 }, arguments: { a: 1 } }));
-    expect(result).toEqual({
-      task: {
-        taskId: "task-1",
-        status: "working",
-        createdAt: "2026-01-01T00:00:00Z",
-        lastUpdatedAt: "2026-01-01T00:00:00Z",
-        ttl: 60_000,
-        pollInterval: 100,
-      },
-    });
-    const { request, declared } = server.requests.find((one) => one.request.method === "tools/call")!;
-    expect(declared).toBe(true);
-    expect(JSON.parse(JSON.stringify(request.params))).toEqual({ name: "job", arguments: { a: 1 } });
-  });
-
-  it("does not declare it without a task, whatever the client's capabilities are", async () => {
-    const { server, ask } = await session(
-      { call: () => ({ resultType: "complete", content: [] }) },
-      { extensions: { "io.modelcontextprotocol/tasks": {} } },
-    );
-    expect(await ask("tools/call", { name: "job" })).toMatchObject({ result: { content: [] } });
-    expect(server.requests.find((one) => one.request.method === "tools/call")?.declared).toBe(false);
-  });
-
-  it("never returns a task to a client that did not request one", async () => {
-    const { ask } = await session();
-    expect(await ask("tools/call", { name: "job" })).toMatchObject({ error: { code: -32603 } });
-  });
-
-  it.each([5, "x", null, [], { ttl: "1" }, { ttl: 1.5 }, { ttl: null }])(
-    "is refused with a task like %j",
-    async (task) => {
-      const { server, ask } = await session();
-      expect(await ask("tools/call", augmented({ task }))).toMatchObject({ error: { code: -32602 } });
-      expect(server.count("tools/call")).toBe(0);
+it("a call with a task declares the extension and is answered with the task in the older form", async () => {
+  const { server, ask } = await session();
+  const { result } = await ask("tools/call", augmented({ task: { ttl: 5 }, arguments: { a: 1 } }));
+  expect(result).toEqual({
+    task: {
+      taskId: "task-1",
+      status: "working",
+      createdAt: "2026-01-01T00:00:00Z",
+      lastUpdatedAt: "2026-01-01T00:00:00Z",
+      ttl: 60_000,
+      pollInterval: 100,
     },
+  });
+  const { request, declared } = server.requests.find((one) => one.request.method === "tools/call")!;
+  expect(declared).toBe(true);
+  expect(JSON.parse(JSON.stringify(request.params))).toEqual({ name: "job", arguments: { a: 1 } });
+});
+
+it("a call with a task does not declare it without a task, whatever the client's capabilities are", async () => {
+  const { server, ask } = await session(
+    { call: () => ({ resultType: "complete", content: [] }) },
+    { extensions: { "io.modelcontextprotocol/tasks": {} } },
   );
+  expect(await ask("tools/call", { name: "job" })).toMatchObject({ result: { content: [] } });
+  expect(server.requests.find((one) => one.request.method === "tools/call")?.declared).toBe(false);
+});
 
-  it("that is answered without a task becomes a finished one, which began as working", async () => {
-    const content = [{ type: "text", text: "quick" }];
-    const { ask } = await session({ call: () => ({ resultType: "complete", content, isError: true }) });
-    const made = (await ask("tools/call", augmented()))["result"] as { task: Loose };
-    expect(made.task).toMatchObject({ status: "working", ttl: 600_000 });
-    const { taskId } = made.task;
-    expect(await ask("tasks/get", { taskId })).toMatchObject({ result: { status: "failed", statusMessage: "quick" } });
-    expect((await ask("tasks/result", { taskId }))["result"]).toEqual({
-      content,
-      isError: true,
-      _meta: { [RELATED]: { taskId } },
-    });
-    expect(await ask("tasks/list")).toMatchObject({ result: { tasks: [{ taskId }] } });
-    expect(await ask("tasks/cancel", { taskId })).toMatchObject({ error: { code: -32602 } });
+it("a call with a task never returns a task to a client that did not request one", async () => {
+  const { ask } = await session();
+  expect(await ask("tools/call", { name: "job" })).toMatchObject({ error: { code: -32603 } });
+});
+
+it.each([5, "x", null, [], { ttl: "1" }, { ttl: 1.5 }, { ttl: null }])(
+  "a call with a task is refused with a task like %j",
+  async (task) => {
+    const { server, ask } = await session();
+    expect(await ask("tools/call", augmented({ task }))).toMatchObject({ error: { code: -32602 } });
+    expect(server.count("tools/call")).toBe(0);
+  },
+);
+
+it("a call with a task that is answered without a task becomes a finished one, which began as working", async () => {
+  const content = [{ type: "text", text: "quick" }];
+  const { ask } = await session({ call: () => ({ resultType: "complete", content, isError: true }) });
+  const made = (await ask("tools/call", augmented()))["result"] as { task: Loose };
+  expect(made.task).toMatchObject({ status: "working", ttl: 600_000 });
+  const { taskId } = made.task;
+  expect(await ask("tasks/get", { taskId })).toMatchObject({ result: { status: "failed", statusMessage: "quick" } });
+  expect((await ask("tasks/result", { taskId }))["result"]).toEqual({
+    content,
+    isError: true,
+    _meta: { [RELATED]: { taskId } },
   });
+  expect(await ask("tasks/list")).toMatchObject({ result: { tasks: [{ taskId }] } });
+  expect(await ask("tasks/cancel", { taskId })).toMatchObject({ error: { code: -32602 } });
+});
 
-  it("may ask for input before the task is created", async () => {
-    const call: NonNullable<TaskServerOptions["call"]> = ({ params }) =>
-      params["inputResponses"] === undefined
-        ? { resultType: "input_required", inputRequests: { name: ELICIT }, requestState: "s" }
-        : { resultType: "task", taskId: "after", status: "working", createdAt: "", lastUpdatedAt: "", ttlMs: null };
-    const { peer, ask } = await session({ call });
-    const answer = ask("tools/call", augmented());
-    const question = await asked(peer, "elicitation/create");
-    expect(question).not.toHaveProperty(["params", "_meta", RELATED]);
-    peer.send({ id: question["id"], result: { action: "decline" } });
-    expect(await answer).toMatchObject({ result: { task: { taskId: "after", ttl: null } } });
+it("a call with a task may ask for input before the task is created", async () => {
+  const call: NonNullable<TaskServerOptions["call"]> = ({ params }) =>
+    params["inputResponses"] === undefined
+      ? { resultType: "input_required", inputRequests: { name: ELICIT }, requestState: "s" }
+      : { resultType: "task", taskId: "after", status: "working", createdAt: "", lastUpdatedAt: "", ttlMs: null };
+  const { peer, ask } = await session({ call });
+  const answer = ask("tools/call", augmented());
+  const question = await asked(peer, "elicitation/create");
+  expect(question).not.toHaveProperty(["params", "_meta", RELATED]);
+  peer.send({ id: question["id"], result: { action: "decline" } });
+  expect(await answer).toMatchObject({ result: { task: { taskId: "after", ttl: null } } });
+});
+
+it("a call with a task fails if the server creates a task without an id", async () => {
+  const { ask } = await session({ call: () => ({ resultType: "task", status: "working" }) });
+  expect(await ask("tools/call", augmented())).toMatchObject({ error: { code: -32603 } });
+});
+
+it("a call with a task passes progress on under the client's token until the task is finished", async () => {
+  let say: (progress: number) => void = () => undefined;
+  const { peer, ask } = await session({
+    call: (_request, context) => {
+      say = (progress) => context.notify({ method: "notifications/progress", params: { progress } });
+      say(1);
+      return undefined as never;
+    },
   });
-
-  it("fails if the server creates a task without an id", async () => {
-    const { ask } = await session({ call: () => ({ resultType: "task", status: "working" }) });
-    expect(await ask("tools/call", augmented())).toMatchObject({ error: { code: -32603 } });
+  const answered = await ask("tools/call", augmented({ _meta: { progressToken: "mine" } }));
+  expect(answered).toMatchObject({ result: { task: { taskId: "task-1" } } });
+  say(1);
+  say(2);
+  const heard = peer.received.filter((one) => one["method"] === "notifications/progress");
+  await eventually(() => {
+    const now = peer.received.filter((one) => one["method"] === "notifications/progress");
+    expect(now.map(({ params }) => params)).toEqual([
+      { progressToken: "mine", progress: 1 },
+      { progressToken: "mine", progress: 2, _meta: { [RELATED]: { taskId: "task-1" } } },
+    ]);
   });
+  expect(heard).toHaveLength(1);
+});
 
-  it("passes progress on under the client's token until the task is finished", async () => {
-    let say: (progress: number) => void = () => undefined;
-    const { peer, ask } = await session({
-      call: (_request, context) => {
-        say = (progress) => context.notify({ method: "notifications/progress", params: { progress } });
-        say(1);
-        return undefined as never;
-      },
-    });
-    const answered = await ask("tools/call", augmented({ _meta: { progressToken: "mine" } }));
-    expect(answered).toMatchObject({ result: { task: { taskId: "task-1" } } });
-    say(1);
-    say(2);
-    const heard = peer.received.filter((one) => one["method"] === "notifications/progress");
-    await eventually(() => {
-      const now = peer.received.filter((one) => one["method"] === "notifications/progress");
-      expect(now.map(({ params }) => params)).toEqual([
-        { progressToken: "mine", progress: 1 },
-        { progressToken: "mine", progress: 2, _meta: { [RELATED]: { taskId: "task-1" } } },
-      ]);
-    });
-    expect(heard).toHaveLength(1);
-  });
-
-  it.each(["completed", "failed", "cancelled"])("sends no more notifications once it is %s", async (status) => {
+it.each(["completed", "failed", "cancelled"])(
+  "a call with a task sends no more notifications once it is %s",
+  async (status) => {
     let say: (progress: number) => void = () => undefined;
     const { server, peer, ask } = await session({
       call: (_request, context) => {
@@ -162,13 +163,13 @@ describe("a call with a task", () => {
     await ask("tasks/get", { taskId: "task-1" });
     const notified = peer.received.filter(({ method }) => /progress|message/.test(String(method)));
     expect(notified.map(({ params }) => (params as Loose)["progress"] ?? (params as Loose)["data"])).toEqual([1, 1]);
-  });
-});
+  },
+);
 
 describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
   "the result of a task, with subscriptions: $grantsSubscriptions",
   ({ grantsSubscriptions }) => {
-    it("is waited for, and is the tool's own", async () => {
+    it("the result of a task is waited for, and is the tool's own", async () => {
       const { server, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
@@ -186,7 +187,7 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       expect(notified.map(({ params }) => (params as Loose)["status"])).toEqual(["completed"]);
     });
 
-    it("is its error if it failed", async () => {
+    it("the result of a task is its error if it failed", async () => {
       const { server, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
@@ -197,7 +198,7 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       });
     });
 
-    it("comes after the input requests, which name their task", async () => {
+    it("the result of a task comes after the input requests, which name their task", async () => {
       const answers: Loose[] = [];
       const { server, peer, ask } = await session({
         grantsSubscriptions,
@@ -223,7 +224,7 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       expect(peer.received.filter((one) => one["method"] === "elicitation/create")).toHaveLength(2);
     });
 
-    it("says so if the client cannot answer, and the server's task is cancelled", async () => {
+    it("the result of a task says so if the client cannot answer, and the server's task is cancelled", async () => {
       const { server, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
@@ -238,7 +239,7 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "failed" } });
     });
 
-    it("is an error if the task is cancelled meanwhile, and input requests are cancelled", async () => {
+    it("the result of a task is an error if the task is cancelled meanwhile, and input requests are cancelled", async () => {
       const { server, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
@@ -259,7 +260,7 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       expect(server.count("tasks/cancel")).toBe(1);
     });
 
-    it("is an error if the server has lost the task", async () => {
+    it("the result of a task is an error if the server has lost the task", async () => {
       const { server, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       server.forget("task-1");
@@ -268,7 +269,7 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       expect(await ask("tasks/list")).toMatchObject({ result: { tasks: [] } });
     });
 
-    it("is no longer awaited when the request is cancelled, but the task goes on", async () => {
+    it("the result of a task is no longer awaited when the request is cancelled, but the task goes on", async () => {
       const { server, peer, ask } = await session({
         grantsSubscriptions,
         update: (taskId) => server.move(taskId, DONE),
@@ -289,67 +290,61 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
   },
 );
 
-describe("an answer that the server rejects", () => {
-  it("is reported to the waiting request, and can be given again", async () => {
-    let refuse = true;
-    const { server, peer, ask } = await session({
-      update: (taskId) => {
-        if (refuse) throw McpError.of("invalid_params", "Not a valid name");
-        server.move(taskId, DONE);
-      },
-    });
-    await ask("tools/call", augmented());
-    server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
-    for (const n of [0, 1]) {
-      const answer = ask("tasks/result", { taskId: "task-1" });
-      peer.send({ id: (await asked(peer, "elicitation/create", n))["id"], result: { action: "accept" } });
-      expect(await answer).toMatchObject(n === 0 ? { error: { message: "Not a valid name" } } : { result: {} });
-      refuse = false;
-    }
+it("an answer that the server rejects is reported to the waiting request, and can be given again", async () => {
+  let refuse = true;
+  const { server, peer, ask } = await session({
+    update: (taskId) => {
+      if (refuse) throw McpError.of("invalid_params", "Not a valid name");
+      server.move(taskId, DONE);
+    },
+  });
+  await ask("tools/call", augmented());
+  server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+  for (const n of [0, 1]) {
+    const answer = ask("tasks/result", { taskId: "task-1" });
+    peer.send({ id: (await asked(peer, "elicitation/create", n))["id"], result: { action: "accept" } });
+    expect(await answer).toMatchObject(n === 0 ? { error: { message: "Not a valid name" } } : { result: {} });
+    refuse = false;
+  }
+});
+
+it("the list of tasks has the session's own tasks, in order and in pages", async () => {
+  const { server, peer, ask } = await session({ grantsSubscriptions: false });
+  const wanted = Array.from({ length: 150 }, (_, index) => `task-${index + 1}`);
+  for (const _ of wanted) await ask("tools/call", augmented());
+  server.move("task-2", DONE);
+  const first = (await ask("tasks/list"))["result"] as { tasks: Loose[]; nextCursor: string };
+  const second = (await ask("tasks/list", { cursor: first.nextCursor }))["result"] as { tasks: Loose[] };
+  expect([...first.tasks, ...second.tasks].map(({ taskId }) => taskId)).toEqual(wanted);
+  expect(first.tasks[1]).toMatchObject({ status: "completed", ttl: 60_000 });
+  expect(second).not.toHaveProperty("nextCursor");
+  expect(await ask("tasks/list", { cursor: "made up" })).toMatchObject({ error: { code: -32602 } });
+  const another = await servePeer(server.handler);
+  await another.handshake(NEWEST_SESSION.name);
+  expect(await another.request({ id: 1, method: "tasks/list" })).toMatchObject({ result: { tasks: [] } });
+  await peer.close();
+});
+
+it("the list of tasks includes an unknown task once the client has asked for it", async () => {
+  const { server, ask } = await session();
+  await ask("tools/call", augmented());
+  const peer = await servePeer(server.handler);
+  await peer.handshake(NEWEST_SESSION.name);
+  expect(await peer.request({ id: 1, method: "tasks/get", params: { taskId: "none" } })).toMatchObject({
+    error: { code: -32602 },
+  });
+  expect(await peer.request({ id: 2, method: "tasks/get", params: { taskId: "task-1" } })).toMatchObject({
+    result: { taskId: "task-1", status: "working" },
+  });
+  expect(await peer.request({ id: 3, method: "tasks/list" })).toMatchObject({
+    result: { tasks: [{ taskId: "task-1" }] },
   });
 });
 
-describe("the list of tasks", () => {
-  it("has the session's own tasks, in order and in pages", async () => {
-    const { server, peer, ask } = await session({ grantsSubscriptions: false });
-    const wanted = Array.from({ length: 150 }, (_, index) => `task-${index + 1}`);
-    for (const _ of wanted) await ask("tools/call", augmented());
-    server.move("task-2", DONE);
-    const first = (await ask("tasks/list"))["result"] as { tasks: Loose[]; nextCursor: string };
-    const second = (await ask("tasks/list", { cursor: first.nextCursor }))["result"] as { tasks: Loose[] };
-    expect([...first.tasks, ...second.tasks].map(({ taskId }) => taskId)).toEqual(wanted);
-    expect(first.tasks[1]).toMatchObject({ status: "completed", ttl: 60_000 });
-    expect(second).not.toHaveProperty("nextCursor");
-    expect(await ask("tasks/list", { cursor: "made up" })).toMatchObject({ error: { code: -32602 } });
-    const another = await servePeer(server.handler);
-    await another.handshake(NEWEST_SESSION.name);
-    expect(await another.request({ id: 1, method: "tasks/list" })).toMatchObject({ result: { tasks: [] } });
-    await peer.close();
-  });
-
-  it("includes an unknown task once the client has asked for it", async () => {
-    const { server, ask } = await session();
-    await ask("tools/call", augmented());
-    const peer = await servePeer(server.handler);
-    await peer.handshake(NEWEST_SESSION.name);
-    expect(await peer.request({ id: 1, method: "tasks/get", params: { taskId: "none" } })).toMatchObject({
-      error: { code: -32602 },
-    });
-    expect(await peer.request({ id: 2, method: "tasks/get", params: { taskId: "task-1" } })).toMatchObject({
-      result: { taskId: "task-1", status: "working" },
-    });
-    expect(await peer.request({ id: 3, method: "tasks/list" })).toMatchObject({
-      result: { tasks: [{ taskId: "task-1" }] },
-    });
-  });
-});
-
-describe("the list of tools", () => {
-  it("marks every tool as optional if the server cannot say which tools run as tasks", async () => {
-    const { ask } = await session();
-    expect(await ask("tools/list")).toMatchObject({
-      result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
-    });
+it("the list of tools marks every tool as optional if the server cannot say which tools run as tasks", async () => {
+  const { ask } = await session();
+  expect(await ask("tools/list")).toMatchObject({
+    result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
   });
 });
 
@@ -361,7 +356,7 @@ describe("time", () => {
     vi.useRealTimers();
   });
 
-  it("drops a task after its lifetime, and respects the poll interval", async () => {
+  it("time drops a task after its lifetime, and respects the poll interval", async () => {
     const { server, ask } = await session({ grantsSubscriptions: false, pollIntervalMs: 5_000 });
     await ask("tools/call", augmented());
     void ask("tasks/result", { taskId: "task-1" });

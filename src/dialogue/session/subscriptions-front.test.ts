@@ -1,7 +1,7 @@
 // Subscriptions of a session whose messages are authenticated one by one: each is judged by the message that requests
 // it, and a refused one leaves the previous one open.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { eventually } from "../../../test/support/waiting.ts";
 import { serveAuthenticatedPeer, type AuthenticatedPeer } from "../../../test/support/dialogue/served-connection.ts";
 import type { Context, Handler } from "../../core/handler.ts";
@@ -69,62 +69,60 @@ function update({ subscriptions }: SubscribableServer): void {
   for (const { notify } of subscriptions) notify({ method: "notifications/resources/updated", params: { uri: URI } });
 }
 
-describe("a subscription of a session", () => {
-  it("is granted with the scope, even if the session began without it", async () => {
-    const server = subscribableServer();
-    const { ask, setCaller } = await session(server, NARROW);
-    expect(await ask("subscribe")).toMatchObject(DENIED);
-    setCaller(WIDE);
-    expect(await ask("subscribe")).toMatchObject({ result: {} });
-    expect([...server.subscriptions].map(({ caller }) => caller.scopes)).toEqual([["read"]]);
-  });
+it("a subscription of a session is granted with the scope, even if the session began without it", async () => {
+  const server = subscribableServer();
+  const { ask, setCaller } = await session(server, NARROW);
+  expect(await ask("subscribe")).toMatchObject(DENIED);
+  setCaller(WIDE);
+  expect(await ask("subscribe")).toMatchObject({ result: {} });
+  expect([...server.subscriptions].map(({ caller }) => caller.scopes)).toEqual([["read"]]);
+});
 
-  it("is refused without the scope, even if the session began with it", async () => {
-    const server = subscribableServer();
-    const { ask, setCaller } = await session(server, WIDE);
-    setCaller(NARROW);
-    expect(await ask("subscribe")).toMatchObject(DENIED);
-    expect(server.subscriptions.size).toBe(0);
-  });
+it("a subscription of a session is refused without the scope, even if the session began with it", async () => {
+  const server = subscribableServer();
+  const { ask, setCaller } = await session(server, WIDE);
+  setCaller(NARROW);
+  expect(await ask("subscribe")).toMatchObject(DENIED);
+  expect(server.subscriptions.size).toBe(0);
+});
 
-  it("is refused even if there is a granted one, which stays", async () => {
-    const server = subscribableServer();
-    const connection = await session(server, WIDE);
-    expect(await connection.ask("subscribe")).toMatchObject({ result: {} });
-    connection.setCaller(NARROW);
-    expect(await connection.ask("subscribe")).toMatchObject(DENIED);
-    update(server);
-    await eventually(() => expect(heard(connection)).toBe(1));
-    expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
-    expect(server.subscriptions.size).toBe(0);
-  });
+it("a subscription of a session is refused even if there is a granted one, which stays", async () => {
+  const server = subscribableServer();
+  const connection = await session(server, WIDE);
+  expect(await connection.ask("subscribe")).toMatchObject({ result: {} });
+  connection.setCaller(NARROW);
+  expect(await connection.ask("subscribe")).toMatchObject(DENIED);
+  update(server);
+  await eventually(() => expect(heard(connection)).toBe(1));
+  expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
+  expect(server.subscriptions.size).toBe(0);
+});
 
-  it("replaces the previous one, so that there is never more than one", async () => {
-    const server = subscribableServer();
-    const connection = await session(server, WIDE);
-    for (const _ of [1, 2, 3]) expect(await connection.ask("subscribe")).toMatchObject({ result: {} });
-    await eventually(() => expect(server.subscriptions.size).toBe(1));
-    const together = await Promise.all([connection.ask("subscribe"), connection.ask("subscribe")]);
-    expect(together).toMatchObject([{ result: {} }, { result: {} }]);
-    await eventually(() => expect(server.subscriptions.size).toBe(1));
-    update(server);
-    await eventually(() => expect(heard(connection)).toBe(1));
-  });
+it("a subscription of a session replaces the previous one, so that there is never more than one", async () => {
+  const server = subscribableServer();
+  const connection = await session(server, WIDE);
+  for (const _ of [1, 2, 3]) expect(await connection.ask("subscribe")).toMatchObject({ result: {} });
+  await eventually(() => expect(server.subscriptions.size).toBe(1));
+  const together = await Promise.all([connection.ask("subscribe"), connection.ask("subscribe")]);
+  expect(together).toMatchObject([{ result: {} }, { result: {} }]);
+  await eventually(() => expect(server.subscriptions.size).toBe(1));
+  update(server);
+  await eventually(() => expect(heard(connection)).toBe(1));
+});
 
-  it("ends with unsubscribe, even if it is not granted yet", async () => {
-    const server = subscribableServer();
-    const connection = await session(server, WIDE);
-    await connection.ask("subscribe");
-    let grant: () => void = () => undefined;
-    server.held = new Promise((resolve) => {
-      grant = resolve;
-    });
-    const late = connection.ask("subscribe");
-    expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
-    expect(await late).toMatchObject({ error: { message: expect.stringContaining("The subscription is over") } });
-    grant();
-    update(server);
-    expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
-    expect(heard(connection)).toBe(0);
+it("a subscription of a session ends with unsubscribe, even if it is not granted yet", async () => {
+  const server = subscribableServer();
+  const connection = await session(server, WIDE);
+  await connection.ask("subscribe");
+  let grant: () => void = () => undefined;
+  server.held = new Promise((resolve) => {
+    grant = resolve;
   });
+  const late = connection.ask("subscribe");
+  expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
+  expect(await late).toMatchObject({ error: { message: expect.stringContaining("The subscription is over") } });
+  grant();
+  update(server);
+  expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
+  expect(heard(connection)).toBe(0);
 });

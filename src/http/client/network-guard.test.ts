@@ -2,7 +2,7 @@
 // names are looked up in a table.
 
 import type { LookupAddress } from "node:dns";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import { networkGuard, type AllLookup, type NetworkGuard } from "./network-guard.ts";
 
@@ -224,54 +224,50 @@ function verdict(guard: NetworkGuard, url: string): ConnectionError | undefined 
   }
 }
 
-describe("a URL from a server", () => {
-  it("is tested with more than a hundred cases", () => {
-    expect(TABLE.length + ODD.length).toBeGreaterThan(150);
-  });
+it("a URL from a server is tested with more than a hundred cases", () => {
+  expect(TABLE.length + ODD.length).toBeGreaterThan(150);
+});
 
-  it.each([...TABLE, ...ODD])("%s is %s", (url, kind) => {
-    const plain = verdict(networkGuard({ target: AFAR }), url);
-    if (kind === "public") expect(plain).toBeUndefined();
-    else expect(plain?.message).toMatch(SAYS[kind]);
+it.each([...TABLE, ...ODD])("a URL from a server: %s is %s", (url, kind) => {
+  const plain = verdict(networkGuard({ target: AFAR }), url);
+  if (kind === "public") expect(plain).toBeUndefined();
+  else expect(plain?.message).toMatch(SAYS[kind]);
 
-    const withPrivate = verdict(networkGuard({ target: AFAR, allowPrivate: true }), url);
-    expect(withPrivate === undefined).toBe(kind === "public" || kind === "private");
+  const withPrivate = verdict(networkGuard({ target: AFAR, allowPrivate: true }), url);
+  expect(withPrivate === undefined).toBe(kind === "public" || kind === "private");
 
-    const local = verdict(networkGuard({ target: HERE }), url);
-    expect(local === undefined).toBe(kind === "public" || kind === "loopback");
-  });
+  const local = verdict(networkGuard({ target: HERE }), url);
+  expect(local === undefined).toBe(kind === "public" || kind === "loopback");
+});
 
-  it.each([
-    ["http://127.0.0.1:9000/as", true],
-    ["http://localhost:9000/as", true],
-    ["http://[::1]:9000/as", true],
-    ["http://2130706433/", true],
-    ["http://example.com/", false],
-    ["http://10.0.0.1/", false],
-    ["http://127.0.0.1.example.com/", false],
-  ])("with http, for a local server: %s", (url, isAllowed) => {
-    for (const target of ["http://127.0.0.1:3000/mcp", "http://localhost:3000/mcp", "https://[::1]/mcp"]) {
-      const error = verdict(networkGuard({ target: new URL(target), allowPrivate: true }), url);
-      expect(error === undefined).toBe(isAllowed);
-    }
-  });
+it.each([
+  ["http://127.0.0.1:9000/as", true],
+  ["http://localhost:9000/as", true],
+  ["http://[::1]:9000/as", true],
+  ["http://2130706433/", true],
+  ["http://example.com/", false],
+  ["http://10.0.0.1/", false],
+  ["http://127.0.0.1.example.com/", false],
+])("a URL from a server with http, for a local server: %s", (url, isAllowed) => {
+  for (const target of ["http://127.0.0.1:3000/mcp", "http://localhost:3000/mcp", "https://[::1]/mcp"]) {
+    const error = verdict(networkGuard({ target: new URL(target), allowPrivate: true }), url);
+    expect(error === undefined).toBe(isAllowed);
+  }
+});
 
-  it.each(["https://10.0.0.1/", "https://0.0.0.0/", "https://localhost.example.com/", "https://169.254.1.1/"])(
-    "does not allow loopback for the server %s",
-    (target) => {
-      expect(
-        verdict(networkGuard({ target: new URL(target), allowPrivate: true }), "https://127.0.0.1/"),
-      ).toBeDefined();
-    },
-  );
+it.each(["https://10.0.0.1/", "https://0.0.0.0/", "https://localhost.example.com/", "https://169.254.1.1/"])(
+  "a URL from a server does not allow loopback for the server %s",
+  (target) => {
+    expect(verdict(networkGuard({ target: new URL(target), allowPrivate: true }), "https://127.0.0.1/")).toBeDefined();
+  },
+);
 
-  it("is named in the error without its secrets", () => {
-    const error = verdict(networkGuard({ target: AFAR }), "https://10.1.2.3:8443/token?secret=1#x");
-    expect(error?.message).toContain("https://10.1.2.3:8443: ");
-    expect(error?.message).not.toContain("secret");
-    const other = verdict(networkGuard({ target: AFAR }), "https://me:hidden@example.com/");
-    expect(other?.message).not.toMatch(/hidden|me:/);
-  });
+it("a URL from a server is named in the error without its secrets", () => {
+  const error = verdict(networkGuard({ target: AFAR }), "https://10.1.2.3:8443/token?secret=1#x");
+  expect(error?.message).toContain("https://10.1.2.3:8443: ");
+  expect(error?.message).not.toContain("secret");
+  const other = verdict(networkGuard({ target: AFAR }), "https://me:hidden@example.com/");
+  expect(other?.message).not.toMatch(/hidden|me:/);
 });
 
 /** Looks up a name through the guard, as node:net does. */
@@ -295,75 +291,73 @@ const naming =
   (_name, _options, callback) =>
     setImmediate(callback, null, addresses.map(family));
 
-describe("a host name from a server", () => {
-  it.each([
-    ["8.8.8.8", true],
-    ["2606:4700:4700::1111", true],
-    ["10.0.0.1", false],
-    ["127.0.0.1", false],
-    ["::1", false],
-    ["0.0.0.0", false],
-    ["::ffff:10.0.0.1", false],
-    ["fe80::1%eth0", false],
-    ["169.254.169.254", false],
-    ["fd00::1", false],
-    ["not an address", false],
-  ])("that resolves to %s", async (address, isAllowed) => {
-    const found = find(networkGuard({ target: AFAR, lookup: naming(address) }), "name.test");
-    if (isAllowed) await expect(found).resolves.toEqual([family(address)]);
-    else await expect(found).rejects.toMatchObject({ name: "ConnectionError", kind: "refused", mayHaveRun: false });
-  });
+it.each([
+  ["8.8.8.8", true],
+  ["2606:4700:4700::1111", true],
+  ["10.0.0.1", false],
+  ["127.0.0.1", false],
+  ["::1", false],
+  ["0.0.0.0", false],
+  ["::ffff:10.0.0.1", false],
+  ["fe80::1%eth0", false],
+  ["169.254.169.254", false],
+  ["fd00::1", false],
+  ["not an address", false],
+])("a host name from a server that resolves to %s", async (address, isAllowed) => {
+  const found = find(networkGuard({ target: AFAR, lookup: naming(address) }), "name.test");
+  if (isAllowed) await expect(found).resolves.toEqual([family(address)]);
+  else await expect(found).rejects.toMatchObject({ name: "ConnectionError", kind: "refused", mayHaveRun: false });
+});
 
-  it("is refused if any of its addresses is", async () => {
-    for (const addresses of [
-      ["8.8.8.8", "10.0.0.1"],
-      ["10.0.0.1", "8.8.8.8"],
-      ["2606:4700::1", "::1"],
-    ]) {
-      const guard = networkGuard({ target: AFAR, lookup: naming(...addresses) });
-      for (const options of [{ all: true }, {}, { family: 4 as const }]) {
-        await expect(find(guard, "both.test", options)).rejects.toThrow(/Refused to connect to both\.test \(/);
-      }
+it("a host name from a server is refused if any of its addresses is", async () => {
+  for (const addresses of [
+    ["8.8.8.8", "10.0.0.1"],
+    ["10.0.0.1", "8.8.8.8"],
+    ["2606:4700::1", "::1"],
+  ]) {
+    const guard = networkGuard({ target: AFAR, lookup: naming(...addresses) });
+    for (const options of [{ all: true }, {}, { family: 4 as const }]) {
+      await expect(find(guard, "both.test", options)).rejects.toThrow(/Refused to connect to both\.test \(/);
     }
-  });
+  }
+});
 
-  it("may be private or local if allowed, but never link-local", async () => {
-    const options = { target: HERE, allowPrivate: true };
-    await expect(find(networkGuard({ ...options, lookup: naming("10.0.0.1") }), "a.test")).resolves.toBeDefined();
-    await expect(
-      find(networkGuard({ ...options, lookup: naming("127.0.0.1", "::1") }), "b.test"),
-    ).resolves.toHaveLength(2);
-    await expect(find(networkGuard({ ...options, lookup: naming("169.254.169.254") }), "c.test")).rejects.toThrow(
-      "link-local",
-    );
-  });
+it("a host name from a server may be private or local if allowed, but never link-local", async () => {
+  const options = { target: HERE, allowPrivate: true };
+  await expect(find(networkGuard({ ...options, lookup: naming("10.0.0.1") }), "a.test")).resolves.toBeDefined();
+  await expect(find(networkGuard({ ...options, lookup: naming("127.0.0.1", "::1") }), "b.test")).resolves.toHaveLength(
+    2,
+  );
+  await expect(find(networkGuard({ ...options, lookup: naming("169.254.169.254") }), "c.test")).rejects.toThrow(
+    "link-local",
+  );
+});
 
-  it("resolves to the first address if one is requested", async () => {
-    const guard = networkGuard({ target: AFAR, lookup: naming("8.8.8.8", "1.1.1.1") });
-    await expect(find(guard, "one.test", {})).resolves.toEqual({ address: "8.8.8.8", family: 4 });
-  });
+it("a host name from a server resolves to the first address if one is requested", async () => {
+  const guard = networkGuard({ target: AFAR, lookup: naming("8.8.8.8", "1.1.1.1") });
+  await expect(find(guard, "one.test", {})).resolves.toEqual({ address: "8.8.8.8", family: 4 });
+});
 
-  it("is looked up once per request, with the requested family", async () => {
-    const asked: unknown[] = [];
-    const lookup: AllLookup = (name, options, callback) => {
-      asked.push({ name, ...options });
-      callback(null, [family("2606:4700::1")]);
-    };
-    await find(networkGuard({ target: AFAR, lookup }), "six.test", { all: true, family: "IPv6" });
-    expect(asked).toEqual([{ name: "six.test", all: true, family: 6 }]);
-  });
+it("a host name from a server is looked up once per request, with the requested family", async () => {
+  const asked: unknown[] = [];
+  const lookup: AllLookup = (name, options, callback) => {
+    asked.push({ name, ...options });
+    callback(null, [family("2606:4700::1")]);
+  };
+  await find(networkGuard({ target: AFAR, lookup }), "six.test", { all: true, family: "IPv6" });
+  expect(asked).toEqual([{ name: "six.test", all: true, family: 6 }]);
+});
 
-  it("that is unknown or has no address is not found", async () => {
-    const unknown = Object.assign(new Error("queryA ENOTFOUND"), { code: "ENOTFOUND" });
-    const failing: AllLookup = (_name, _options, callback) => callback(unknown, []);
-    await expect(find(networkGuard({ target: AFAR, lookup: failing }), "x.test")).rejects.toBe(unknown);
-    await expect(find(networkGuard({ target: AFAR, lookup: naming() }), "x.test")).rejects.toMatchObject({
-      code: "ENOTFOUND",
-    });
+it("a host name from a server that is unknown or has no address is not found", async () => {
+  const unknown = Object.assign(new Error("queryA ENOTFOUND"), { code: "ENOTFOUND" });
+  const failing: AllLookup = (_name, _options, callback) => callback(unknown, []);
+  await expect(find(networkGuard({ target: AFAR, lookup: failing }), "x.test")).rejects.toBe(unknown);
+  await expect(find(networkGuard({ target: AFAR, lookup: naming() }), "x.test")).rejects.toMatchObject({
+    code: "ENOTFOUND",
   });
+});
 
-  it("is looked up by the system by default", async () => {
-    await expect(find(networkGuard({ target: AFAR }), "localhost")).rejects.toThrow("it is a loopback address");
-    await expect(find(networkGuard({ target: HERE }), "localhost")).resolves.toBeDefined();
-  });
+it("a host name from a server is looked up by the system by default", async () => {
+  await expect(find(networkGuard({ target: AFAR }), "localhost")).rejects.toThrow("it is a loopback address");
+  await expect(find(networkGuard({ target: HERE }), "localhost")).resolves.toBeDefined();
 });

@@ -74,7 +74,7 @@ describe.each([
   ["a plain connection", plain],
   ["a TLS connection", safe],
 ])("memory of a body from %s", (_, open) => {
-  it.each(["/whole", "/pieces"])("is freed if it is long (%s)", async (path) => {
+  it.each(["/whole", "/pieces"])("memory of a body is freed if it is long (%s)", async (path) => {
     const ask = await open();
     const { hash, left } = await read(ask(path));
     expect(hash).toBe(hashOf(LONG));
@@ -82,7 +82,7 @@ describe.each([
     expect(left.socket).toBeLessThan(LEFT);
   });
 
-  it("is kept if it is short", async () => {
+  it("memory of a body is kept if it is short", async () => {
     const ask = await open();
     const { hash, left } = await read(ask("/short"));
     expect(hash).toBe(hashOf(SHORT));
@@ -90,7 +90,7 @@ describe.each([
     expect(left.socket).toBeGreaterThan(SHORT.length);
   });
 
-  it("is complete for many requests on one connection", async () => {
+  it("memory of a body is complete for many requests on one connection", async () => {
     const ask = await open();
     const sockets = new Set<Socket>();
     for (const path of ["/whole", "/short", "/pieces", "/whole"]) {
@@ -102,76 +102,74 @@ describe.each([
   });
 });
 
-describe("a socket chunk", () => {
-  const CHUNK = 64 * 1024;
+const CHUNK = 64 * 1024;
 
-  /** A response that already counts as long, and its socket. */
-  function long(
-    bytesRead: number,
-    response: PassThrough = new PassThrough(),
-  ): { response: PassThrough; socket: PassThrough; spent: ChunkReclaimer } {
-    const socket = Object.assign(new PassThrough(), { bytesRead });
-    Object.assign(
-      response.on("data", () => undefined),
-      { socket },
-    );
-    const spent = new ChunkReclaimer(response as unknown as IncomingMessage);
-    for (let count = 0; count < 4; count += 1) spent.add(Buffer.alloc(CHUNK));
-    return { response, socket, spent };
-  }
+/** A response that already counts as long, and its socket. */
+function long(
+  bytesRead: number,
+  response: PassThrough = new PassThrough(),
+): { response: PassThrough; socket: PassThrough; spent: ChunkReclaimer } {
+  const socket = Object.assign(new PassThrough(), { bytesRead });
+  Object.assign(
+    response.on("data", () => undefined),
+    { socket },
+  );
+  const spent = new ChunkReclaimer(response as unknown as IncomingMessage);
+  for (let count = 0; count < 4; count += 1) spent.add(Buffer.alloc(CHUNK));
+  return { response, socket, spent };
+}
 
-  it("is freed if the system has read it", () => {
-    const { socket } = long(4 * CHUNK);
-    const chunk = Buffer.alloc(CHUNK);
-    socket.emit("data", chunk);
-    expect(chunk).toHaveLength(0);
-  });
+it("a socket chunk is freed if the system has read it", () => {
+  const { socket } = long(4 * CHUNK);
+  const chunk = Buffer.alloc(CHUNK);
+  socket.emit("data", chunk);
+  expect(chunk).toHaveLength(0);
+});
 
-  it("is kept if the system has not read it", () => {
-    const { socket } = long(0);
-    const chunk = Buffer.alloc(CHUNK);
-    socket.emit("data", chunk);
-    expect(chunk).toHaveLength(CHUNK);
-  });
+it("a socket chunk is kept if the system has not read it", () => {
+  const { socket } = long(0);
+  const chunk = Buffer.alloc(CHUNK);
+  socket.emit("data", chunk);
+  expect(chunk).toHaveLength(CHUNK);
+});
 
-  it("is kept if the body chunk shares its memory", () => {
-    const { response, socket } = long(4 * CHUNK);
-    const chunk = Buffer.alloc(CHUNK);
-    response.emit("data", chunk.subarray(10));
-    socket.emit("data", chunk);
-    expect(chunk).toHaveLength(CHUNK);
-  });
+it("a socket chunk is kept if the body chunk shares its memory", () => {
+  const { response, socket } = long(4 * CHUNK);
+  const chunk = Buffer.alloc(CHUNK);
+  response.emit("data", chunk.subarray(10));
+  socket.emit("data", chunk);
+  expect(chunk).toHaveLength(CHUNK);
+});
 
-  it("is kept while part of the body is buffered", () => {
-    const { response, socket } = long(4 * CHUNK);
-    response.pause();
-    response.push(Buffer.from("waits"));
-    const chunk = Buffer.alloc(CHUNK);
-    socket.emit("data", chunk);
-    expect(chunk).toHaveLength(CHUNK);
-  });
+it("a socket chunk is kept while part of the body is buffered", () => {
+  const { response, socket } = long(4 * CHUNK);
+  response.pause();
+  response.push(Buffer.from("waits"));
+  const chunk = Buffer.alloc(CHUNK);
+  socket.emit("data", chunk);
+  expect(chunk).toHaveLength(CHUNK);
+});
 
-  it.each(["end", "close"])("is kept after the %s of the body", (name) => {
-    const { response, socket } = long(4 * CHUNK);
-    response.emit(name);
-    const chunk = Buffer.alloc(CHUNK);
-    socket.emit("data", chunk);
-    expect(chunk).toHaveLength(CHUNK);
-    expect(socket.listenerCount("data")).toBe(0);
-  });
+it.each(["end", "close"])("a socket chunk is kept after the %s of the body", (name) => {
+  const { response, socket } = long(4 * CHUNK);
+  response.emit(name);
+  const chunk = Buffer.alloc(CHUNK);
+  socket.emit("data", chunk);
+  expect(chunk).toHaveLength(CHUNK);
+  expect(socket.listenerCount("data")).toBe(0);
+});
 
-  it("is not watched if the body ended before it was long", async () => {
-    const over = new PassThrough();
-    over.resume().end();
-    await once(over, "end");
-    const { socket } = long(4 * CHUNK, over);
-    expect(socket.listenerCount("data")).toBe(0);
-  });
+it("a socket chunk is not watched if the body ended before it was long", async () => {
+  const over = new PassThrough();
+  over.resume().end();
+  await once(over, "end");
+  const { socket } = long(4 * CHUNK, over);
+  expect(socket.listenerCount("data")).toBe(0);
+});
 
-  it("is kept if others share its memory", () => {
-    const { spent } = long(0);
-    const shared = Buffer.alloc(2 * CHUNK);
-    spent.add(shared.subarray(0, CHUNK));
-    expect(shared).toHaveLength(2 * CHUNK);
-  });
+it("a socket chunk is kept if others share its memory", () => {
+  const { spent } = long(0);
+  const shared = Buffer.alloc(2 * CHUNK);
+  spent.add(shared.subarray(0, CHUNK));
+  expect(shared).toHaveLength(2 * CHUNK);
 });

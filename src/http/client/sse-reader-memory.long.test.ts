@@ -70,8 +70,7 @@ async function compare(kept: string, thrownAway: string): Promise<void> {
 const READER = compiledImport("sse-reader.ts", import.meta.url);
 const REQUESTER = compiledImport("node-requester.ts", import.meta.url);
 
-describe("events of 10 MiB, five in a row", () => {
-  const body = (unit: string): string => `
+const body = (unit: string): string => `
     const { readSse } = await import(${READER});
     const unit = Buffer.from(${JSON.stringify(unit.repeat(CHUNK_BYTES / Buffer.byteLength(unit)))});
     async function* body(bytes, count) {
@@ -83,7 +82,7 @@ describe("events of 10 MiB, five in a row", () => {
       }
     }
   `;
-  const kept = `
+const kept = `
     async function read(bytes, count) {
       let whole = 0;
       const onEvent = ({ data }) => (whole += data.toString().length > bytes / 3 ? 1 : 0);
@@ -91,7 +90,7 @@ describe("events of 10 MiB, five in a row", () => {
       return whole;
     }
   `;
-  const thrownAway = `
+const thrownAway = `
     async function read(bytes, count) {
       let whole = 0;
       for await (const chunk of body(bytes, count)) if (chunk.length === 2) whole += 1;
@@ -99,14 +98,13 @@ describe("events of 10 MiB, five in a row", () => {
     }
   `;
 
-  it.each([
-    ["of one line", "abcdefgh"],
-    ["of many lines", `${"x".repeat(121)}\ndata: `],
-    ["in other scripts", "\u00e9\u20ac\u{1F600}\u044f\u4e2d\u{1F680}"],
-    ["with one character that doubles the size of the string", `${"a".repeat(CHUNK_BYTES - 4)}\u{1F600}`],
-  ])("%s take no more than 3 times their bytes", async (_what, unit) => {
-    await compare(body(unit) + kept, body(unit) + thrownAway);
-  });
+it.each([
+  ["of one line", "abcdefgh"],
+  ["of many lines", `${"x".repeat(121)}\ndata: `],
+  ["in other scripts", "\u00e9\u20ac\u{1F600}\u044f\u4e2d\u{1F680}"],
+  ["with one character that doubles the size of the string", `${"a".repeat(CHUNK_BYTES - 4)}\u{1F600}`],
+])("events of 10 MiB, five in a row: %s take no more than 3 times their bytes", async (_what, unit) => {
+  await compare(body(unit) + kept, body(unit) + thrownAway);
 });
 
 describe("bodies of 10 MiB, five in a row", () => {
@@ -161,7 +159,7 @@ describe("bodies of 10 MiB, five in a row", () => {
     }
   `;
 
-  it("as strings take no more than 4 times the bytes of one", async () => {
+  it("bodies of 10 MiB, five in a row as strings take no more than 4 times the bytes of one", async () => {
     // The bytes and their string, and the previous string if it is not collected yet.
     const { count, peak, kept } = await measure(reading("length = (await answer.text(bytes)).length;"));
     expect(count).toBe(5);
@@ -170,7 +168,7 @@ describe("bodies of 10 MiB, five in a row", () => {
   });
 
   // Not the memory of the process: what the allocator keeps depends on the machine.
-  it("are not held when read as a stream", async () => {
+  it("bodies of 10 MiB, five in a row are not held when read as a stream", async () => {
     const stream = reading("for await (const chunk of answer.body) length += chunk.length;");
     const { count, kept, held = Infinity, before = 0 } = await measure(stream);
     expect(count).toBe(5);

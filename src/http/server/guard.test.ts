@@ -185,109 +185,105 @@ const LOOPBACK_ROWS: readonly Row[] = [
   [undefined, "http://localhost:3000", 400],
 ];
 
-describe("on loopback", () => {
-  it("has a table of sufficient size", () => {
-    expect(LOOPBACK_ROWS.length).toBeGreaterThanOrEqual(120);
-  });
+it("has a table of sufficient size", () => {
+  expect(LOOPBACK_ROWS.length).toBeGreaterThanOrEqual(120);
+});
 
-  describe.each([undefined, "127.0.0.1", "localhost", "::1"])("bound to %s", (host) => {
-    it.each(LOOPBACK_ROWS)("Host %j, Origin %j: %i", (name, origin, status) => {
-      expect(verdict({ host }, { host: name, origin })).toBe(status);
-    });
-  });
-
-  it("allows its own address as well", () => {
-    expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.2:80" })).toBe(200);
-    expect(verdict({ host: "127.0.0.2" }, { host: "localhost" })).toBe(200);
-    expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.3" })).toBe(403);
+describe.each([undefined, "127.0.0.1", "localhost", "::1"])("bound to %s", (host) => {
+  it.each(LOOPBACK_ROWS)("a server on loopback: Host %j, Origin %j: %i", (name, origin, status) => {
+    expect(verdict({ host }, { host: name, origin })).toBe(status);
   });
 });
 
-describe("with allowed hosts and origins", () => {
-  const options: GuardOptions = {
-    host: "127.0.0.1",
-    allowedHosts: ["mcp.Example.com", "exact.example:8443", "::2", "[::3]:80", "b\u00fccher.example"],
-    allowedOrigins: ["https://app.example.com", "vscode-webview://abc123", "http://pages.example:8080"],
-  };
-  const rows: readonly Row[] = [
-    ["mcp.example.com", undefined, 200],
-    ["MCP.example.com:443", undefined, 200],
-    ["mcp.example.com.", undefined, 403],
-    ["x.mcp.example.com", undefined, 403],
-    ["exact.example:8443", undefined, 200],
-    ["EXACT.example:8443", undefined, 200],
-    ["exact.example", undefined, 403],
-    ["exact.example:8444", undefined, 403],
-    ["[::2]:9", undefined, 200],
-    ["[::3]:80", undefined, 200],
-    ["[::3]", undefined, 403],
-    ["xn--bcher-kva.example", undefined, 200],
-    ["localhost:3000", undefined, 200],
-    ["localhost:3000", "https://mcp.example.com", 200],
-    ["localhost:3000", "https://exact.example:8443", 200],
-    ["localhost:3000", "https://exact.example", 403],
-    ["localhost:3000", "https://app.example.com", 200],
-    ["localhost:3000", "http://app.example.com", 403],
-    ["localhost:3000", "https://app.example.com:8443", 403],
-    ["localhost:3000", "https://app.example.com/", 403],
-    ["localhost:3000", "https://APP.example.com", 403],
-    ["localhost:3000", "http://pages.example:8080", 200],
-    ["localhost:3000", "vscode-webview://abc123", 200],
-    ["localhost:3000", "vscode-webview://abc124", 403],
-    ["app.example.com", "https://app.example.com", 403],
-  ];
-  it.each(rows)("Host %j, Origin %j: %i", (host, origin, status) => {
-    expect(verdict(options, { host, origin })).toBe(status);
-  });
+it("allows its own address as well", () => {
+  expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.2:80" })).toBe(200);
+  expect(verdict({ host: "127.0.0.2" }, { host: "localhost" })).toBe(200);
+  expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.3" })).toBe(403);
+});
 
-  const noHosts = [
-    "",
-    "*",
-    "*.",
-    "*.com",
-    "*x.example.com",
-    "a.*.example.com",
-    "*.example.com:8443",
-    "*.10.0.0.1",
-    "http://x.example",
-    "x.example/",
-    "a b",
-    "x:y",
-    "x:99999",
-    "u@x.example",
-    "[::1",
-  ];
-  it.each(noHosts)("refuses %j as a host", (entry) => {
-    expect(() => createGuard({ allowedHosts: [entry] })).toThrow(
-      `allowedHosts (--allow-host): "${entry}" is not a valid host`,
-    );
-  });
+const options: GuardOptions = {
+  host: "127.0.0.1",
+  allowedHosts: ["mcp.Example.com", "exact.example:8443", "::2", "[::3]:80", "b\u00fccher.example"],
+  allowedOrigins: ["https://app.example.com", "vscode-webview://abc123", "http://pages.example:8080"],
+};
+const rows: readonly Row[] = [
+  ["mcp.example.com", undefined, 200],
+  ["MCP.example.com:443", undefined, 200],
+  ["mcp.example.com.", undefined, 403],
+  ["x.mcp.example.com", undefined, 403],
+  ["exact.example:8443", undefined, 200],
+  ["EXACT.example:8443", undefined, 200],
+  ["exact.example", undefined, 403],
+  ["exact.example:8444", undefined, 403],
+  ["[::2]:9", undefined, 200],
+  ["[::3]:80", undefined, 200],
+  ["[::3]", undefined, 403],
+  ["xn--bcher-kva.example", undefined, 200],
+  ["localhost:3000", undefined, 200],
+  ["localhost:3000", "https://mcp.example.com", 200],
+  ["localhost:3000", "https://exact.example:8443", 200],
+  ["localhost:3000", "https://exact.example", 403],
+  ["localhost:3000", "https://app.example.com", 200],
+  ["localhost:3000", "http://app.example.com", 403],
+  ["localhost:3000", "https://app.example.com:8443", 403],
+  ["localhost:3000", "https://app.example.com/", 403],
+  ["localhost:3000", "https://APP.example.com", 403],
+  ["localhost:3000", "http://pages.example:8080", 200],
+  ["localhost:3000", "vscode-webview://abc123", 200],
+  ["localhost:3000", "vscode-webview://abc124", 403],
+  ["app.example.com", "https://app.example.com", 403],
+];
+it.each(rows)("a server with allowed hosts and origins: Host %j, Origin %j: %i", (host, origin, status) => {
+  expect(verdict(options, { host, origin })).toBe(status);
+});
 
-  const noOrigins = [
-    "",
-    "*",
-    "null",
-    "app.example.com",
-    "https://app.example.com/",
-    "https://*.example.com",
-    "https://u@x.example",
-  ];
-  it.each(noOrigins)("refuses %j as an origin", (entry) => {
-    expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(
-      `allowedOrigins (--allow-origin): "${entry}" is not a valid origin`,
-    );
-  });
-
-  it.each(["notes.example.com", "", null, 7, {}, [7], [undefined]])(
-    "refuses %j instead of an array of names",
-    (given) => {
-      const said = (option: string): string => `${option}) must be an array of strings, such as ["`;
-      expect(() => createGuard({ allowedHosts: given as never })).toThrow(said("allowedHosts (--allow-host"));
-      expect(() => createGuard({ allowedOrigins: given as never })).toThrow(said("allowedOrigins (--allow-origin"));
-      expect(() => createGuard({ allowedHosts: given as never })).toThrow(TypeError);
-    },
+const noHosts = [
+  "",
+  "*",
+  "*.",
+  "*.com",
+  "*x.example.com",
+  "a.*.example.com",
+  "*.example.com:8443",
+  "*.10.0.0.1",
+  "http://x.example",
+  "x.example/",
+  "a b",
+  "x:y",
+  "x:99999",
+  "u@x.example",
+  "[::1",
+];
+it.each(noHosts)("a server with allowed hosts and origins refuses %j as a host", (entry) => {
+  expect(() => createGuard({ allowedHosts: [entry] })).toThrow(
+    `allowedHosts (--allow-host): "${entry}" is not a valid host`,
   );
 });
+
+const noOrigins = [
+  "",
+  "*",
+  "null",
+  "app.example.com",
+  "https://app.example.com/",
+  "https://*.example.com",
+  "https://u@x.example",
+];
+it.each(noOrigins)("a server with allowed hosts and origins refuses %j as an origin", (entry) => {
+  expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(
+    `allowedOrigins (--allow-origin): "${entry}" is not a valid origin`,
+  );
+});
+
+it.each(["notes.example.com", "", null, 7, {}, [7], [undefined]])(
+  "a server with allowed hosts and origins refuses %j instead of an array of names",
+  (given) => {
+    const said = (option: string): string => `${option}) must be an array of strings, such as ["`;
+    expect(() => createGuard({ allowedHosts: given as never })).toThrow(said("allowedHosts (--allow-host"));
+    expect(() => createGuard({ allowedOrigins: given as never })).toThrow(said("allowedOrigins (--allow-origin"));
+    expect(() => createGuard({ allowedHosts: given as never })).toThrow(TypeError);
+  },
+);
 
 describe("bound to another address", () => {
   const rows: readonly (readonly [bound: string, ...Row])[] = [
@@ -303,7 +299,7 @@ describe("bound to another address", () => {
     ["Build.Local", "build.local:3000", undefined, 200],
     ["Build.Local", "localhost", undefined, 403],
   ];
-  it.each(rows)("bound to %s: Host %j, Origin %j: %i", (bound, host, origin, status) => {
+  it.each(rows)("bound to another address bound to %s: Host %j, Origin %j: %i", (bound, host, origin, status) => {
     expect(verdict({ host: bound }, { host, origin })).toBe(status);
   });
 });
@@ -333,7 +329,7 @@ describe.each(["0.0.0.0", "::", "[::]", ""])("bound to all addresses, %j", (boun
     ["localhost:3000", "http://evil.example", 403],
     ["localhost:3000", "null", 403],
   ];
-  it.each(open)("with no names given: Host %j, Origin %j: %i", (host, origin, status) => {
+  it.each(open)("a server on all addresses with no names given: Host %j, Origin %j: %i", (host, origin, status) => {
     expect(verdict({ host: bound }, { host, origin })).toBe(status);
   });
 
@@ -346,11 +342,11 @@ describe.each(["0.0.0.0", "::", "[::]", ""])("bound to all addresses, %j", (boun
     ["mcp.example", "http://localhost:6274", 200],
     ["mcp.example", "https://other.example", 403],
   ];
-  it.each(named)("with a name given: Host %j, Origin %j: %i", (host, origin, status) => {
+  it.each(named)("a server on all addresses with a name given: Host %j, Origin %j: %i", (host, origin, status) => {
     expect(verdict({ host: bound, allowedHosts: ["mcp.example"] }, { host, origin })).toBe(status);
   });
 
-  it("allows only loopback names if the list is empty", () => {
+  it("a server on all addresses allows only loopback names if the list is empty", () => {
     expect(verdict({ host: bound, allowedHosts: [] }, { host: "a.example" })).toBe(403);
     expect(verdict({ host: bound, allowedHosts: [] }, { host: "localhost" })).toBe(200);
   });
@@ -366,11 +362,11 @@ describe("Sec-Fetch-Site", () => {
     ["cross-site", "http://evil.example", 403],
     ["same-origin", "http://evil.example", 403],
   ];
-  it.each(rows)("Sec-Fetch-Site %s, Origin %j: %i", (site, origin, status) => {
+  it.each(rows)("Sec-Fetch-Site: Sec-Fetch-Site %s, Origin %j: %i", (site, origin, status) => {
     expect(verdict({}, { host: "localhost:3000", origin, "sec-fetch-site": site })).toBe(status);
   });
 
-  it("refuses an ambiguous request", () => {
+  it("Sec-Fetch-Site refuses an ambiguous request", () => {
     expect(createGuard().check(request({ host: "localhost" }, { isAmbiguous: true }))?.status).toBe(400);
   });
 });
@@ -391,28 +387,26 @@ describe("a pattern", () => {
     ["mcp.example.com", "https://app.vercel.app", 403],
     ["app.vercel.app", "https://mcp.example.com", 200],
   ];
-  it.each(rows)("Host %j, Origin %j: %i", (host, origin, status) => {
+  it.each(rows)("a pattern: Host %j, Origin %j: %i", (host, origin, status) => {
     expect(verdict(options, { host, origin })).toBe(status);
   });
 });
 
-describe("an error", () => {
-  it("names the option that would allow it", () => {
-    const guard = createGuard();
-    expect(guard.check(request({ host: "evil.example:80" }))?.message).toBe(
-      'Host "evil.example:80" is not allowed. To allow it, add it to allowedHosts (--allow-host).',
-    );
-    expect(guard.check(request({ host: "localhost", origin: "https://evil.example" }))?.message).toBe(
-      'Origin "https://evil.example" is not allowed. To allow it, add it to allowedOrigins (--allow-origin).',
-    );
-  });
+it("an error names the option that would allow it", () => {
+  const guard = createGuard();
+  expect(guard.check(request({ host: "evil.example:80" }))?.message).toBe(
+    'Host "evil.example:80" is not allowed. To allow it, add it to allowedHosts (--allow-host).',
+  );
+  expect(guard.check(request({ host: "localhost", origin: "https://evil.example" }))?.message).toBe(
+    'Origin "https://evil.example" is not allowed. To allow it, add it to allowedOrigins (--allow-origin).',
+  );
+});
 
-  it("does not repeat invalid values, and shortens long ones", () => {
-    const guard = createGuard();
-    expect(guard.check(request({ host: "<script>" }))?.message).toBe("The Host header is not a valid host.");
-    expect(guard.check(request({ host: "localhost", origin: "<script>" }))?.message).toBe(
-      "The Origin header is not a valid origin.",
-    );
-    expect(guard.check(request({ host: "a".repeat(250) }))?.message).toContain(`"${"a".repeat(80)}..."`);
-  });
+it("an error does not repeat invalid values, and shortens long ones", () => {
+  const guard = createGuard();
+  expect(guard.check(request({ host: "<script>" }))?.message).toBe("The Host header is not a valid host.");
+  expect(guard.check(request({ host: "localhost", origin: "<script>" }))?.message).toBe(
+    "The Origin header is not a valid origin.",
+  );
+  expect(guard.check(request({ host: "a".repeat(250) }))?.message).toContain(`"${"a".repeat(80)}..."`);
 });

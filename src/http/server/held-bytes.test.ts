@@ -1,7 +1,7 @@
 // Clients that make the server hold bytes, by not reading their answers or by not finishing their bodies. The server
 // holds no more than it may, answers the others, and holds nothing in the end.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { nodeHttpServer, type NodeHttpServer } from "../../../test/support/http/node-http-server.ts";
 import type { RawHttp } from "../../../test/support/http/raw-http.ts";
 import { WAIT_MS } from "../../../test/support/waiting.ts";
@@ -66,74 +66,70 @@ async function callAndStall({ open }: Started, name: string): Promise<RawHttp> {
   return client;
 }
 
-describe("answers that are not read", () => {
-  it.each(sampleOf(1, ["json", "stream"]))("are held within the limit (%s)", async (name) => {
-    const started = await start({ heldBytes: 40 * MIB });
-    const { router } = started;
-    const stalled: RawHttp[] = [];
-    for (let n = 0; n < 8; n += 1) {
-      stalled.push(await callAndStall(started, name));
-      expect(router.heldBytes).toBeLessThanOrEqual(40 * MIB);
-      expect(await isServed(started)).toBe(true);
-    }
-    // At least one is still held: not everybody is disconnected.
-    expect(router.heldBytes).toBeGreaterThan(0);
-    for (const { socket } of stalled) socket.destroy();
-    await expect.poll(() => router.heldBytes).toBe(0);
-  });
-
-  it("are dropped if the client does not read on", async () => {
-    const started = await start({ lingeringMs: 100 });
-    const { closed, socket } = await callAndStall(started, "json");
-    await expect.poll(() => started.router.heldBytes).toBe(0);
-    socket.resume();
-    await closed;
-  });
-
-  it.runIf(IS_LONG)("reach a client that reads, whatever their length", async () => {
-    const started = await start({ heldBytes: 20 * MIB, unreadBytes: MIB, lingeringMs: WAIT_MS });
-    const client = await started.open();
-    call(client, "json");
-    expect((await client.answer()).body).toContain(LONG);
-    await expect.poll(() => started.router.heldBytes).toBe(0);
-  });
+it.each(sampleOf(1, ["json", "stream"]))("answers that are not read are held within the limit (%s)", async (name) => {
+  const started = await start({ heldBytes: 40 * MIB });
+  const { router } = started;
+  const stalled: RawHttp[] = [];
+  for (let n = 0; n < 8; n += 1) {
+    stalled.push(await callAndStall(started, name));
+    expect(router.heldBytes).toBeLessThanOrEqual(40 * MIB);
+    expect(await isServed(started)).toBe(true);
+  }
+  // At least one is still held: not everybody is disconnected.
+  expect(router.heldBytes).toBeGreaterThan(0);
+  for (const { socket } of stalled) socket.destroy();
+  await expect.poll(() => router.heldBytes).toBe(0);
 });
 
-describe("bodies that do not end", () => {
-  it("are held within the limit", async () => {
-    const started = await start({ heldBytes: 10 * MIB }, { messageBytes: 4 * MIB });
-    const { router, open } = started;
-    const part = "x".repeat(3 * MIB);
-    const clients: RawHttp[] = [];
-    for (let n = 0; n < 6; n += 1) {
-      const client = await open();
-      clients.push(client.send(head(4 * MIB), part));
-      await expect.poll(() => router.heldBytes % (3 * MIB)).toBe(0);
-      await new Promise(setImmediate);
-      expect(router.heldBytes).toBeLessThanOrEqual(10 * MIB);
-      expect(await isServed(started)).toBe(true);
-    }
-    const [first] = clients as [RawHttp];
-    expect(await first.answer()).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
-    for (const { socket } of clients) socket.destroy();
-    await expect.poll(() => router.heldBytes).toBe(0);
-  });
+it("answers that are not read are dropped if the client does not read on", async () => {
+  const started = await start({ lingeringMs: 100 });
+  const { closed, socket } = await callAndStall(started, "json");
+  await expect.poll(() => started.router.heldBytes).toBe(0);
+  socket.resume();
+  await closed;
+});
 
-  it("are as many as requests, and the oldest is given up for the next", async () => {
-    const started = await start({}, { requests: 2 });
-    const { open } = started;
-    const [first, second, third] = [await open(), await open(), await open()];
-    for (const client of [first, second]) {
-      client.send(head(undefined), "1\r\n{\r\n");
-      await expect.poll(() => started.router.heldBytes).toBe(client === first ? 1 : 2);
-    }
+it.runIf(IS_LONG)("answers that are not read reach a client that reads, whatever their length", async () => {
+  const started = await start({ heldBytes: 20 * MIB, unreadBytes: MIB, lingeringMs: WAIT_MS });
+  const client = await started.open();
+  call(client, "json");
+  expect((await client.answer()).body).toContain(LONG);
+  await expect.poll(() => started.router.heldBytes).toBe(0);
+});
+
+it("bodies that do not end are held within the limit", async () => {
+  const started = await start({ heldBytes: 10 * MIB }, { messageBytes: 4 * MIB });
+  const { router, open } = started;
+  const part = "x".repeat(3 * MIB);
+  const clients: RawHttp[] = [];
+  for (let n = 0; n < 6; n += 1) {
+    const client = await open();
+    clients.push(client.send(head(4 * MIB), part));
+    await expect.poll(() => router.heldBytes % (3 * MIB)).toBe(0);
+    await new Promise(setImmediate);
+    expect(router.heldBytes).toBeLessThanOrEqual(10 * MIB);
     expect(await isServed(started)).toBe(true);
-    third.send(head(undefined), "1\r\n{\r\n");
-    expect(await first.answer()).toMatchObject({ status: 503 });
-    expect(started.router.heldBytes).toBe(2);
-    second.write("1\r\n}\r\n0\r\n\r\n");
-    expect(await second.answer()).toMatchObject({ status: 400 });
-    third.socket.destroy();
-    await expect.poll(() => started.router.heldBytes).toBe(0);
-  });
+  }
+  const [first] = clients as [RawHttp];
+  expect(await first.answer()).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
+  for (const { socket } of clients) socket.destroy();
+  await expect.poll(() => router.heldBytes).toBe(0);
+});
+
+it("bodies that do not end are as many as requests, and the oldest is given up for the next", async () => {
+  const started = await start({}, { requests: 2 });
+  const { open } = started;
+  const [first, second, third] = [await open(), await open(), await open()];
+  for (const client of [first, second]) {
+    client.send(head(undefined), "1\r\n{\r\n");
+    await expect.poll(() => started.router.heldBytes).toBe(client === first ? 1 : 2);
+  }
+  expect(await isServed(started)).toBe(true);
+  third.send(head(undefined), "1\r\n{\r\n");
+  expect(await first.answer()).toMatchObject({ status: 503 });
+  expect(started.router.heldBytes).toBe(2);
+  second.write("1\r\n}\r\n0\r\n\r\n");
+  expect(await second.answer()).toMatchObject({ status: 400 });
+  third.socket.destroy();
+  await expect.poll(() => started.router.heldBytes).toBe(0);
 });

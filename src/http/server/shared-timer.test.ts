@@ -7,7 +7,7 @@ describe("a shared timer", () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  it("calls each member once per tick, with a monotonic time", () => {
+  it("a shared timer calls each member once per tick, with a monotonic time", () => {
     const seen: [string, number][] = [];
     const pulse = new SharedTimer<string>(1_000, (member, now) => seen.push([member, now]));
     const start = performance.now();
@@ -25,7 +25,7 @@ describe("a shared timer", () => {
     ]);
   });
 
-  it("stops one tick after its last member has left, and restarts with the next", () => {
+  it("a shared timer stops one tick after its last member has left, and restarts with the next", () => {
     let calls = 0;
     const pulse = new SharedTimer<object>(1_000, () => {
       calls += 1;
@@ -43,7 +43,7 @@ describe("a shared timer", () => {
     expect(calls).toBe(1);
   });
 
-  it("starts no timer per member", () => {
+  it("a shared timer starts no timer per member", () => {
     const starts = vi.spyOn(globalThis, "setInterval");
     const pulse = new SharedTimer<number>(1_000, () => {});
     for (let member = 0; member < 1_000; member += 1) {
@@ -54,7 +54,7 @@ describe("a shared timer", () => {
     starts.mockRestore();
   });
 
-  it("allows delete and clear during a tick", () => {
+  it("a shared timer allows delete and clear during a tick", () => {
     const seen: number[] = [];
     const pulse = new SharedTimer<number>(1_000, (member) => {
       seen.push(member);
@@ -68,7 +68,7 @@ describe("a shared timer", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("does not keep the process alive", () => {
+  it("a shared timer does not keep the process alive", () => {
     vi.useRealTimers();
     const spy = vi.spyOn(globalThis, "setInterval");
     const pulse = new SharedTimer<number>(1_000, () => {});

@@ -17,7 +17,7 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
   });
   afterAll(async () => code.close());
 
-  it("gets structured content as a value, text as a string, and other content in a table", async () => {
+  it("Lisp code that calls tools gets structured content as a value, text as a string, and other content in a table", async () => {
     expect(await code.text('(call-tool "notes.add" :a 1 :b 2)')).toMatch(/^=> \{"sum": 3\}/);
     expect(await code.text('(gethash "sum" (call-tool "add" :a 1 :b 2))')).toBe("=> 3\n=> T");
     expect(await code.text('(call-tool "notes.echo" :text "hi")')).toBe('=> "hi"');
@@ -65,7 +65,7 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
       { rows: [{ name: 1 }, { name: 2 }], page_size: [{ maxResults: 3 }] },
     ],
     ['(let ((table (make-hash-table :test (quote equal)))) (setf (gethash "k" table) (vector)) table)', { k: [] }],
-  ])("sends the arguments %s", async (args, sent) => {
+  ])("Lisp code that calls tools sends the arguments %s", async (args, sent) => {
     const { content } = await code.run(`(progn (write-string (call-tool "notes.given" ${args})) (values))`);
     expect(JSON.parse(content[0]?.text.split("\n")[0] ?? "")).toEqual(sent);
   });
@@ -78,14 +78,14 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     [":a '(1 . 2)", "A list that is circular or ends with a dot cannot be sent to a tool."],
     [":a (let ((v (vector 1))) (setf (aref v 0) v))", "A value that is circular, or nested in more than 100 levels"],
     [":a (make-string 1100000 :initial-element #\\a)", "can have 1,000,000 octets of JSON; these have more"],
-  ])("refuses the arguments %s", async (args, problem) => {
+  ])("Lisp code that calls tools refuses the arguments %s", async (args, problem) => {
     const { isError, content, structuredContent } = await code.run(`(call-tool "notes.given" ${args})`);
     expect(content[0]?.text).toContain(problem);
     expect(isError).toBe(true);
     expect(structuredContent.calls).toEqual([]);
   });
 
-  it("signals TOOL-ERROR with the text of the tool, and an error for a tool that does not exist", async () => {
+  it("Lisp code that calls tools signals TOOL-ERROR with the text of the tool, and an error for a tool that does not exist", async () => {
     const handled = await code.run(`(handler-case (call-tool "notes.fail")
       (tool-error (e) (list (tool-error-tool e) (tool-error-text e) (length (tool-error-content e)) (princ-to-string e))))`);
     expect(handled.content[0]?.text).toBe('=> ("notes.fail" "It is locked" 1 "It is locked")');
@@ -99,14 +99,14 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     );
   });
 
-  it("lists and finds tools", async () => {
+  it("Lisp code that calls tools lists and finds tools", async () => {
     expect(await code.text("(values (length (tools)) (first (tools)))")).toMatch(
       /^=> 9\n=> \(:PATH "notes.echo" :SIGNATURE "notes.echo\(...\)"\s+:SUMMARY "The tool echo"\)/,
     );
     expect(await code.text('(mapcar #\'second (search-tools "e" :limit 2))')).toBe('=> ("notes.echo" "notes.given")');
   });
 
-  it("calls side by side from threads, and answers them in any order", async () => {
+  it("Lisp code that calls tools calls side by side from threads, and answers them in any order", async () => {
     const running = code.run(`
       (mapcar #'sb-thread:join-thread
               (loop for i below 6
@@ -119,7 +119,7 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     expect(structuredContent.calls).toHaveLength(6);
   });
 
-  it("keeps the state if a call is interrupted, and cancels the calls of all threads", async () => {
+  it("Lisp code that calls tools keeps the state if a call is interrupted, and cancels the calls of all threads", async () => {
     const begun = code.waits.begun;
     const controller = new AbortController();
     const running = code.client.callTool(
@@ -142,7 +142,7 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     expect(code.waits.cancelled).toBe(2);
   });
 
-  it("names the calls of threads that it did not wait for", async () => {
+  it("Lisp code that calls tools names the calls of threads that it did not wait for", async () => {
     const { begun } = code.waits;
     const folder = mkdtempSync(join(tmpdir(), "catenary-begun-"));
     const running = code.run(`(sb-thread:make-thread (lambda () (ignore-errors (call-tool "notes.wait"))))
@@ -157,14 +157,14 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     expect(content[2]?.text).toMatch(/notes\.wait \d+ ms 0\.0 kB failed/);
   });
 
-  it("interrupts a call when the time of the run is over", async () => {
+  it("Lisp code that calls tools interrupts a call when the time of the run is over", async () => {
     const { content, structuredContent } = await code.run('(call-tool "notes.wait")', { timeout: 0.3 });
     expect(content[0]?.text).toContain("[TIMEOUT]");
     expect(structuredContent.state).toBe("kept");
     expect(await code.text("*kept*")).toBe("=> 1");
   });
 
-  it("has an error for calls over the budget, and keeps the state", async () => {
+  it("Lisp code that calls tools has an error for calls over the budget, and keeps the state", async () => {
     const { content } = await code.run(`(defvar *done* 0)
       (handler-case (loop (call-tool "notes.echo" :text 1) (incf *done*)) (error (e) (list *done* (princ-to-string e))))`);
     expect(content[0]?.text).toContain("(30");
@@ -175,7 +175,7 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     expect(await code.text("*done*")).toBe("=> 30");
   });
 
-  it("lets the user define the same names, and use packages that export them", async () => {
+  it("Lisp code that calls tools lets the user define the same names, and use packages that export them", async () => {
     const own = await startCode(lispLanguage());
     try {
       expect(

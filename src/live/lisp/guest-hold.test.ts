@@ -43,7 +43,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     return request;
   }
 
-  it("is reported with its restarts, and nothing is unwound", async () => {
+  it("an open error in a Lisp guest is reported with its restarts, and nothing is unwound", async () => {
     const { status, condition } = await run("(total 3)");
     expect({ status, condition }).toMatchObject({
       status: "error",
@@ -64,7 +64,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await isOpen()).toBe(true);
   });
 
-  it("has restarts whose own functions fail", async () => {
+  it("an open error in a Lisp guest has restarts whose own functions fail", async () => {
     const { condition } = await run(`(restart-case (error "stuck")
       (good () :report "Go on." :went-on)
       (untested () :report "Untested." :test (lambda (c) (declare (ignore c)) (error "no")) :tested)
@@ -83,7 +83,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await ask("take-restart", { restart: "BETTER" })).toMatchObject({ values: [":GOT-BETTER"] });
   });
 
-  it("is not kept open unless the request asks for it", async () => {
+  it("an open error in a Lisp guest is not kept open unless the request asks for it", async () => {
     expect((await lisp.evaluate("(total 3)")).condition).not.toHaveProperty("open");
     const { text, isError } = await ask("take-restart", { restart: "skip" });
     expect({ text, isError }).toEqual({ text: expect.stringContaining("No error is open") as string, isError: true });
@@ -95,14 +95,14 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     [{ restart: "0", value: "2" }, "(:TOTAL 12)"],
     [{ restart: 1 }, "(:TOTAL :SKIPPED)"],
     [{ restart: ":skip" }, "(:TOTAL :SKIPPED)"],
-  ])("goes on with the restart %j", async (params, value) => {
+  ])("an open error in a Lisp guest goes on with the restart %j", async (params, value) => {
     await run("(total 3)");
     expect(await ask("take-restart", params)).toMatchObject({ status: "ok", values: [value] });
     expect(await isOpen()).toBe(false);
     expect(await kept()).toEqual(["(42 (3))"]);
   });
 
-  it("answers the restart with the rest of the evaluation: output, values, the next error", async () => {
+  it("an open error in a Lisp guest answers the restart with the rest of the evaluation: output, values, the next error", async () => {
     const code = '(dotimes (i 2) (with-simple-restart (next "Next.") (error "no ~d" i))) (princ "rest") (values 1 2)';
     expect((await run(code)).condition?.message).toContain("no 0");
     expect(await ask("take-restart", { restart: "next" })).toMatchObject({
@@ -112,7 +112,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await ask("take-restart", { restart: "next" })).toMatchObject({ stdout: "rest", values: ["1", "2"] });
   });
 
-  it("takes restarts of SBCL: store a value, call another function, continue after a break", async () => {
+  it("an open error in a Lisp guest takes restarts of SBCL: store a value, call another function, continue after a break", async () => {
     await run("(list later)");
     expect((await ask("take-restart", { restart: "store-value", value: "(list 1)" })).values).toEqual(["((1))"]);
     await run("(missing 3)");
@@ -124,7 +124,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await isOpen()).toBe(true);
   });
 
-  it("refuses a restart that does not exist or lacks its value, and stays open", async () => {
+  it("an open error in a Lisp guest refuses a restart that does not exist or lacks its value, and stays open", async () => {
     await run("(total 3)");
     const unknown = await ask("take-restart", { restart: "retry" });
     expect(unknown).toMatchObject({ isError: true, text: expect.stringContaining("0: [USE-RATE]") as string });
@@ -136,7 +136,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await isOpen()).toBe(true);
   });
 
-  it("evaluates in a frame, with its variables, which can be set", async () => {
+  it("an open error in a Lisp guest evaluates in a frame, with its variables, which can be set", async () => {
     await run("(total 3)");
     expect((await inFrame("(list amount rate)")).values).toEqual(["(6 0)"]);
     expect((await inFrame('(princ "seen") amount', 1)).values).toEqual(["3"]);
@@ -148,14 +148,14 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect((await ask("take-restart", { restart: "use-rate", value: "2" })).values).toEqual(["(:TOTAL 200)"]);
   });
 
-  it("names variables as the package of the function does", async () => {
+  it("an open error in a Lisp guest names variables as the package of the function does", async () => {
     await run('(defpackage :shop (:use :cl)) (in-package :shop) (defun price (item) (list (error "~a" item)))');
     await run("(in-package :cl-user)");
     await run("(shop::price :tea)");
     expect((await inFrame("item")).values).toEqual([":TEA"]);
   });
 
-  it("goes on if the code in a frame takes a restart itself", async () => {
+  it("an open error in a Lisp guest goes on if the code in a frame takes a restart itself", async () => {
     await run("(total 3)");
     expect((await inFrame("(invoke-restart 'skip)")).values).toEqual(["(:TOTAL :SKIPPED)"]);
     await run("(total 3)");
@@ -164,7 +164,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await kept()).toEqual(["(42 (3 3))"]);
   });
 
-  it("does not run the handlers of the failed code for other code", async () => {
+  it("an open error in a Lisp guest does not run the handlers of the failed code for other code", async () => {
     await run('(handler-case (break "b") (error () :handled))');
     expect(await inFrame('(error "own")')).toMatchObject({ status: "error", condition: { message: "own" } });
     expect((await ask("take-restart", { restart: "continue" })).values).toEqual(["NIL"]);
@@ -175,14 +175,14 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     ["a tool that runs code", () => ask("time-execution", { code: "1" })],
     ["close-error", () => lisp.guest.control("close-error", {})],
     ["an interrupt without a target", () => lisp.guest.control("interrupt", { target: 0 })],
-  ])("is closed by %s, and cleanup forms run", async (_name, close) => {
+  ])("an open error in a Lisp guest is closed by %s, and cleanup forms run", async (_name, close) => {
     await run("(total 3)");
     await close();
     expect(await isOpen()).toBe(false);
     expect(await kept()).toEqual(["(42 (3))"]);
   });
 
-  it("stays open while tools look things up", async () => {
+  it("an open error in a Lisp guest stays open while tools look things up", async () => {
     await run("(total 3)");
     for (const [op, params] of [
       ["describe-symbol", { name: "total" }],
@@ -195,23 +195,26 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await isOpen()).toBe(true);
   });
 
-  it.runIf(IS_LONG)("survives code in a frame that loops, overflows the stack or fills the heap", async () => {
-    await run("(defun deep (n) (+ 1 (deep (1+ n))))");
-    await run("(total 3)");
-    const { reply } = await interrupted("evaluate-in-frame", { code: '(princ "go") (loop)' });
-    expect(await reply).toMatchObject({ status: "interrupted" });
-    expect((await inFrame("(deep 0)")).condition?.type).toBe("CONTROL-STACK-EXHAUSTED");
-    expect((await inFrame("(let ((l nil)) (loop (push (make-list 10) l)))")).condition?.type).toBe(
-      "HEAP-EXHAUSTED-ERROR",
-    );
-    expect(
-      (await inFrame('(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "t"))) :default 1)')).values[0],
-    ).toBe("1");
-    expect((await inFrame("amount")).values).toEqual(["6"]);
-    expect((await ask("take-restart", { restart: "skip" })).values).toEqual(["(:TOTAL :SKIPPED)"]);
-  });
+  it.runIf(IS_LONG)(
+    "an open error in a Lisp guest survives code in a frame that loops, overflows the stack or fills the heap",
+    async () => {
+      await run("(defun deep (n) (+ 1 (deep (1+ n))))");
+      await run("(total 3)");
+      const { reply } = await interrupted("evaluate-in-frame", { code: '(princ "go") (loop)' });
+      expect(await reply).toMatchObject({ status: "interrupted" });
+      expect((await inFrame("(deep 0)")).condition?.type).toBe("CONTROL-STACK-EXHAUSTED");
+      expect((await inFrame("(let ((l nil)) (loop (push (make-list 10) l)))")).condition?.type).toBe(
+        "HEAP-EXHAUSTED-ERROR",
+      );
+      expect(
+        (await inFrame('(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "t"))) :default 1)')).values[0],
+      ).toBe("1");
+      expect((await inFrame("amount")).values).toEqual(["6"]);
+      expect((await ask("take-restart", { restart: "skip" })).values).toEqual(["(:TOTAL :SKIPPED)"]);
+    },
+  );
 
-  it("is interrupted after a restart like any evaluation", async () => {
+  it("an open error in a Lisp guest is interrupted after a restart like any evaluation", async () => {
     await run('(progn (with-simple-restart (go-on "Go on.") (error "x")) (princ "go") (loop))');
     const { reply } = await interrupted("take-restart", { restart: "go-on" });
     expect(await reply).toMatchObject({ status: "interrupted" });
@@ -219,7 +222,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await kept()).toEqual(["(42 NIL)"]);
   });
 
-  it("gets a new evaluator if its cleanup forms do not end", async () => {
+  it("an open error in a Lisp guest gets a new evaluator if its cleanup forms do not end", async () => {
     await run('(unwind-protect (error "x") (princ "go") (loop))');
     const { id, reply } = lisp.guest.request("eval", { code: "*kept*", outputChars: 1000 });
     await eventually(() => expect(lisp.raw()).toContain("go"));
@@ -234,7 +237,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     ["a stack overflow", "(labels ((deep (n) (+ 1 (deep (1+ n))))) (deep 0))"],
     ["code that cannot be read", "(list 1"],
     ["an error while collection is disabled", '(sb-sys:without-gcing (error "x"))'],
-  ])("does not stay open: %s", async (_name, code) => {
+  ])("an open error in a Lisp guest does not stay open: %s", async (_name, code) => {
     expect((await run(code)).condition).not.toHaveProperty("open");
     expect(await isOpen()).toBe(false);
   });
@@ -254,7 +257,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     ],
     ["an error without interrupts", '(sb-sys:without-interrupts (error "x"))'],
     ["an error deep in the stack", '(labels ((dive (n) (if (= n 0) (error "x") (+ 1 (dive (1- n)))))) (dive 50000))'],
-  ])("stays open and closes: %s", async (_name, code) => {
+  ])("an open error in a Lisp guest stays open and closes: %s", async (_name, code) => {
     expect((await run(code)).condition).toMatchObject({ open: true });
     expect((await inFrame("(+ 1 2)")).values).toEqual(["3"]);
     expect(await kept()).toEqual(["(42 NIL)"]);

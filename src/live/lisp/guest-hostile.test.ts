@@ -44,7 +44,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     return { id, answer: reply as unknown as Promise<LispReply> };
   }
 
-  it("is interrupted in loops, sleeps, waits and system calls", async () => {
+  it("a Lisp guest with hostile code is interrupted in loops, sleeps, waits and system calls", async () => {
     const codes = [
       "(loop)",
       "(funcall (compile nil '(lambda (i) (declare (optimize speed (safety 0)) (bit i)) (loop (setf i (- 1 i))))) 0)",
@@ -65,20 +65,20 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     }
   });
 
-  it("reports where it was interrupted", async () => {
+  it("a Lisp guest with hostile code reports where it was interrupted", async () => {
     const { answer } = await interrupted("(defun tired (n) (list (sleep n))) (tired 50)");
     const frames = (await answer).condition?.frames.map(({ text }) => text);
     expect(frames?.slice(0, 2)).toEqual(["(SLEEP 50)", "(TIRED 50)"]);
   });
 
-  it("ignores an interrupt that comes too late", async () => {
+  it("a Lisp guest with hostile code ignores an interrupt that comes too late", async () => {
     const { id, answer } = lisp.ask("eval", { code: "1" });
     await answer;
     expect(await lisp.guest.control("interrupt", { target: id })).toEqual({ busy: false });
     expect(await isKept()).toBe(true);
   });
 
-  it("answers each request once, whenever an interrupt or a ping comes", async () => {
+  it("a Lisp guest with hostile code answers each request once, whenever an interrupt or a ping comes", async () => {
     const codes = ["1", "(sleep 0.0005)", "(sleep 0.001)", "(sleep 0.002)", '(error "x")', "(abort)", "(princ 1)"];
     for (let round = 0; round < 140; round += 1) {
       const { id, answer } = lisp.ask("eval", { code: codes[round % codes.length] });
@@ -101,7 +101,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
       '(unwind-protect (progn (princ "go") (loop)) (loop))',
       '(sb-sys:without-interrupts (princ "go") (loop))',
     ]),
-  )("gets a new evaluator after %s", async (code) => {
+  )("a Lisp guest with hostile code gets a new evaluator after %s", async (code) => {
     const { id, answer } = await interrupted(code);
     expect(await orLate(answer, STEP_MS)).toBe(LATE);
     expect(await lisp.guest.control("renew", { target: id })).toEqual({});
@@ -111,7 +111,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     expect((await lisp.evaluate("(sb-ext:gc :full t) (length (make-list 1000000))")).values).toEqual(["1000000"]);
   });
 
-  it("survives stack overflows, repeatedly and in a handler", async () => {
+  it("a Lisp guest with hostile code survives stack overflows, repeatedly and in a handler", async () => {
     await lisp.evaluate(
       "(defun deep (n) (+ 1 (deep (1+ n)))) (defvar *b*) (defun bind (n) (let ((*b* n)) (list (bind n))))",
     );
@@ -127,29 +127,32 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     expect(bound.stderr + lisp.raw()).toBe("");
   });
 
-  it.runIf(IS_LONG)("survives a full heap, even if what fills it stays referenced", async () => {
-    await lisp.guest.close(0);
-    lisp = await startLispGuest({ memoryMb: 128 }, runtime);
-    await lisp.evaluate("(defvar *kept* 42) (defvar *l* nil)");
-    const codes = [
-      "(make-array (expt 10 9))",
-      '(let ((s "ab")) (loop (setf s (concatenate (quote string) s s))))',
-      "(let ((l nil)) (loop (push (make-list 10) l)))",
-      "(let ((h (make-hash-table))) (loop for i from 0 do (setf (gethash i h) (list i))))",
-      "(loop (push (make-list 10) *l*))",
-      "(loop (push (make-list 10) *l*))",
-    ];
-    for (const code of codes) {
-      expect((await lisp.evaluate(code)).condition?.type, code).toBe("HEAP-EXHAUSTED-ERROR");
-      expect(await isKept(), code).toBe(true);
-    }
-    // Promoted garbage does not count as live data.
-    expect((await lisp.evaluate("(setf *l* nil) (dotimes (i 400) (make-list 100000)) :fine")).values).toEqual([
-      ":FINE",
-    ]);
-  });
+  it.runIf(IS_LONG)(
+    "a Lisp guest with hostile code survives a full heap, even if what fills it stays referenced",
+    async () => {
+      await lisp.guest.close(0);
+      lisp = await startLispGuest({ memoryMb: 128 }, runtime);
+      await lisp.evaluate("(defvar *kept* 42) (defvar *l* nil)");
+      const codes = [
+        "(make-array (expt 10 9))",
+        '(let ((s "ab")) (loop (setf s (concatenate (quote string) s s))))',
+        "(let ((l nil)) (loop (push (make-list 10) l)))",
+        "(let ((h (make-hash-table))) (loop for i from 0 do (setf (gethash i h) (list i))))",
+        "(loop (push (make-list 10) *l*))",
+        "(loop (push (make-list 10) *l*))",
+      ];
+      for (const code of codes) {
+        expect((await lisp.evaluate(code)).condition?.type, code).toBe("HEAP-EXHAUSTED-ERROR");
+        expect(await isKept(), code).toBe(true);
+      }
+      // Promoted garbage does not count as live data.
+      expect((await lisp.evaluate("(setf *l* nil) (dotimes (i 400) (make-list 100000)) :fine")).values).toEqual([
+        ":FINE",
+      ]);
+    },
+  );
 
-  it("ends a thread that fills the heap, and only that", async () => {
+  it("a Lisp guest with hostile code ends a thread that fills the heap, and only that", async () => {
     await lisp.guest.close(0);
     lisp = await startLispGuest({ memoryMb: 128 }, runtime);
     await lisp.evaluate("(defvar *kept* 42)");
@@ -160,12 +163,12 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     expect(await isKept()).toBe(true);
   });
 
-  it("reports that it is damaged after a memory fault", async () => {
+  it("a Lisp guest with hostile code reports that it is damaged after a memory fault", async () => {
     const answer = await lisp.evaluate("(setf (sb-sys:sap-ref-64 (sb-sys:int-sap 0) 0) 1)");
     expect(answer).toMatchObject({ status: "error", damaged: true, condition: { type: "MEMORY-FAULT-ERROR" } });
   });
 
-  it("survives a deadlock, and an error in an error handler", async () => {
+  it("a Lisp guest with hostile code survives a deadlock, and an error in an error handler", async () => {
     const deadlock = `(let ((a (sb-thread:make-mutex)) (b (sb-thread:make-mutex)) (gate (sb-thread:make-semaphore)))
       (sb-thread:with-mutex (b)
         (sb-thread:make-thread (lambda () (sb-thread:with-mutex (a) (sb-thread:signal-semaphore gate)
@@ -189,11 +192,11 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
        (sb-ext:exit :code 6)`,
       "exit code 6",
     ],
-  ])("exits with the code of %s", async (code, how) => {
+  ])("a Lisp guest with hostile code exits with the code of %s", async (code, how) => {
     await expect(lisp.evaluate(code)).rejects.toThrow(how);
   });
 
-  it("exits at once when its channel ends, whatever runs", async () => {
+  it("a Lisp guest with hostile code exits at once when its channel ends, whatever runs", async () => {
     const { answer } = await interrupted("(sb-sys:without-interrupts (loop))");
     lisp.guest.child.channel?.end();
     await expect(answer).rejects.toThrow("exit code 0");

@@ -28,7 +28,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ['"naïve 𝒳 \\"q\\" \\\\"', ['"naïve 𝒳 \\"q\\" \\\\"']],
     ["(string (code-char #xD800))", ['"\ufffd"']],
     ["(signal (make-condition 'simple-error))", ["NIL"]],
-  ])("%j returns %j", async (code, values) => {
+  ])("a Lisp guest: %j returns %j", async (code, values) => {
     expect(await lisp.evaluate(code)).toMatchObject({ status: "ok", values, warnings: [], stdout: "", stderr: "" });
   });
 
@@ -52,13 +52,13 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ["(defun cl:car (x) x)", "SYMBOL-PACKAGE-LOCKED-ERROR", expect.any(String)],
     ["(abort)", "ABORTED", "The evaluation ended its own thread."],
     ["(sb-ext:disable-debugger) (error 'program-error)", "PROGRAM-ERROR", expect.any(String)],
-  ])("%j fails with %s", async (code, type, message) => {
+  ])("a Lisp guest: %j fails with %s", async (code, type, message) => {
     const answer = await lisp.evaluate(code);
     expect(answer).toMatchObject({ status: "error", values: [], condition: { type, message } });
     expect(answer).not.toHaveProperty("damaged");
   });
 
-  it("reports warnings and muffles them", async () => {
+  it("a Lisp guest reports warnings and muffles them", async () => {
     const answer = await lisp.evaluate('(warn "careful ~a" 1) :ok');
     expect(answer).toMatchObject({
       status: "ok",
@@ -79,7 +79,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(many.warnings.at(-1)?.message).toBe("50 more warnings were not kept.");
   });
 
-  it("shows the user's frames and restarts, and not its own", async () => {
+  it("a Lisp guest shows the user's frames and restarts, and not its own", async () => {
     await lisp.evaluate('(defun inner (x) (+ 1 (error "at ~a" x))) (defun outer (x) (list (inner x)))');
     const { condition } = await lisp.evaluate('(restart-case (outer (make-list 50)) (mine () :report "use mine" 1))');
     expect(condition?.restarts).toEqual([{ name: "MINE", description: "use mine" }]);
@@ -89,7 +89,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(texts.join("\n")).not.toMatch(/CATENARY|SB-KERNEL|INVOKE-DEBUGGER/);
   });
 
-  it("shows the frames of tail calls, with their variables", async () => {
+  it("a Lisp guest shows the frames of tail calls, with their variables", async () => {
     await lisp.evaluate(`(defun outer (x) (let ((y (* x 2))) (inner y)))
       (defun inner (z) (let ((w (+ z 1)) (table (make-hash-table))) (+ (hash-table-count table) (/ w 0))))`);
     const { condition } = await lisp.evaluate("(outer 3)");
@@ -119,7 +119,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
   });
 
   it.runIf(IS_LONG)(
-    "compiles only the code of the session for debugging, and not if the user declaims otherwise",
+    "a Lisp guest compiles only the code of the session for debugging, and not if the user declaims otherwise",
     async () => {
       const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
       const path = join(folder, "tail.lisp");
@@ -143,7 +143,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     },
   );
 
-  it("keeps definitions and the current package, even one created in the same code", async () => {
+  it("a Lisp guest keeps definitions and the current package, even one created in the same code", async () => {
     const first = await lisp.evaluate("(defpackage :kept (:use :cl)) (in-package :kept) (defun twice (x) (* 2 x))");
     expect(first).toMatchObject({ package: "KEPT", defined: [{ type: "function", name: "twice" }] });
     expect(await lisp.evaluate("(list *package* (twice 4))")).toMatchObject({
@@ -158,7 +158,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     await lisp.evaluate("(in-package :cl-user)");
   });
 
-  it("reports what each top-level form defined, up to the one that failed", async () => {
+  it("a Lisp guest reports what each top-level form defined, up to the one that failed", async () => {
     const code = `(defvar *v* 1) (defmacro m () 1) (defstruct (st (:conc-name s-)) a) (defclass c () ())
       (defgeneric g (x)) (defmethod g ((x c)) 1) (defun (setf sq) (a b) a b) (error "stop") (defun never ())`;
     expect((await lisp.evaluate(code)).defined).toEqual([
@@ -172,7 +172,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ]);
   });
 
-  it("reports definitions anywhere in a form, and expands nothing twice", async () => {
+  it("a Lisp guest reports definitions anywhere in a form, and expands nothing twice", async () => {
     const code = `(defvar *expanded* 0) (defmacro made (name) (incf *expanded*) \`(progn (defun ,name () 1)))
       (progn (defun in-progn () 1)) (let ((n 0)) (defun in-let () n)) (eval-when (:execute) (defvar *unbound*))
       (made by-macro) (define-condition late (error) (by)) (deftype small () '(mod 8)) (defsetf at (x) (v) (list x v))
@@ -191,7 +191,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect((await lisp.ask("list-definitions").answer)["text"]).toContain("  function: not-yet ()\n");
   });
 
-  it("remembers a repeated definition once", async () => {
+  it("a Lisp guest remembers a repeated definition once", async () => {
     for (const code of ["(defun again () 1)", "(defun (setf again) (a) a)", "(defun again () 2)", "(defvar again 3)"])
       expect((await lisp.evaluate(code)).defined).toHaveLength(1);
     const code = `(remove-if-not (lambda (name) (search "AGAIN" (princ-to-string name)))
@@ -199,13 +199,13 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect((await lisp.evaluate(code)).values).toEqual(["(AGAIN AGAIN (SETF AGAIN))"]);
   });
 
-  it("separates the streams, even before an error", async () => {
+  it("a Lisp guest separates the streams, even before an error", async () => {
     const answer = await lisp.evaluate('(format t "hello") (format *error-output* "err") (error "x")');
     expect(answer).toMatchObject({ status: "error", stdout: "hello", stderr: "err" });
     expect((await lisp.evaluate('(y-or-n-p "sure")')).stdout).toBe("sure (y or n) ");
   });
 
-  it("answers after output that another thread is just sending", async () => {
+  it("a Lisp guest answers after output that another thread is just sending", async () => {
     const slow = `(defvar *sending* nil)
       (sb-int:encapsulate 'catenary-guest::send-message 'slow
         (lambda (send message &rest more)
@@ -217,7 +217,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(answer).toMatchObject({ values: [], stdout: "slow" });
   });
 
-  it("sends output while it runs", async () => {
+  it("a Lisp guest sends output while it runs", async () => {
     const heard: string[] = [];
     const code = '(princ "early") (sleep 60)';
     const { id, reply } = lisp.guest.request("eval", { code }, (text) => void heard.push(text));
@@ -226,20 +226,20 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(await reply).toMatchObject({ status: "interrupted" });
   });
 
-  it("keeps output up to the limit and counts the rest", async () => {
+  it("a Lisp guest keeps output up to the limit and counts the rest", async () => {
     const answer = await lisp.evaluate('(dotimes (i 300) (princ "0123456789"))', { outputChars: 1000 });
     expect(answer).toMatchObject({ status: "ok", dropped: { stdout: 2000 } });
     expect(answer.stdout).toBe("0123456789".repeat(100));
   });
 
-  it("respects the print limits", async () => {
+  it("a Lisp guest respects the print limits", async () => {
     expect((await lisp.evaluate("(loop for i below 9 collect i)", { printLength: 3 })).values).toEqual(["(0 1 2 ...)"]);
     expect((await lisp.evaluate("'(1 (2 (3)))", { printDepth: 2 })).values).toEqual(["(1 (2 #))"]);
     const [text] = (await lisp.evaluate("(make-string 5000 :initial-element #\\a)", { outputChars: 100 })).values;
     expect(text).toBe(`"${"a".repeat(99)}... [cut at 100 characters]`);
   });
 
-  it("reports the timing on request", async () => {
+  it("a Lisp guest reports the timing on request", async () => {
     expect(Object.keys((await lisp.evaluate("1")).timing)).toEqual(["realMs"]);
     const { timing } = await lisp.evaluate("(make-array 1000000 :element-type '(unsigned-byte 64)) 1", {
       captureTime: true,
@@ -248,7 +248,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(timing.bytes).toBeGreaterThanOrEqual(8_000_000);
   });
 
-  it("shows where a running evaluation is", async () => {
+  it("a Lisp guest shows where a running evaluation is", async () => {
     expect((await lisp.ask("get-stack").answer)["text"]).toBe("Nothing runs in this session.");
     const heard: string[] = [];
     const code = '(defun tired (n) (list (sleep n))) (princ "go") (tired 50)';
@@ -260,7 +260,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(await reply).toMatchObject({ status: "interrupted" });
   });
 
-  it("gives a handle to each value that is not printed whole, and keeps the newest", async () => {
+  it("a Lisp guest gives a handle to each value that is not printed whole, and keeps the newest", async () => {
     const handles = async (code: string): Promise<unknown> => (await lisp.evaluate(code))["handles"];
     expect(
       await handles('(list 1 "#<x> ..." #\\# (quote |a ...|) (quote |#|) 1/2 #(1) (cons 1 2) (quote #1=(1 . #1#)))'),
@@ -292,13 +292,13 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ['(make-condition \'simple-error :format-control "x")', ['FORMAT-CONTROL = "x"']],
     ["(find-package :sb-gray)", ["nicknames = NIL", "[Parts 0 to 2 of "]],
     ["(loop for i below 120 collect i)", ["2: 2", "[Parts 0 to 2 of 120; the next ones: start 3]"]],
-  ])("inspects %s", async (code, lines) => {
+  ])("a Lisp guest inspects %s", async (code, lines) => {
     const [handle] = (await lisp.evaluate(code))["handles"] as number[];
     const { text } = await lisp.ask("inspect", { handle, count: 3 }).answer;
     for (const line of lines) expect(text).toContain(line);
   });
 
-  it("inspects and steps without a prompt", async () => {
+  it("a Lisp guest inspects and steps without a prompt", async () => {
     const { stdout, status } = await lisp.evaluate("(inspect '(1 2))");
     expect({ stdout, status }).toMatchObject({ status: "ok", stdout: expect.stringMatching(/^\(1 2\)\n[^]*1: 2\n/) });
     const stepped = await lisp.evaluate("(defun twice-of (x) (* 2 x)) (step (list (twice-of 3)))");
@@ -309,7 +309,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect((await lisp.evaluate("(describe 'car)")).stdout).toContain("CAR names a compiled function");
   });
 
-  it("sends output of other threads to the background, by its stream", async () => {
+  it("a Lisp guest sends output of other threads to the background, by its stream", async () => {
     const streams: string[] = [];
     const collect = lisp.guest.onRawOutput;
     lisp.guest.onRawOutput = (text, stream) => {
@@ -326,7 +326,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(lisp.raw()).toContain("Unhandled SIMPLE-ERROR in thread t: alone\n");
   });
 
-  it("finds the text of a definition, in the session and in files", async () => {
+  it("a Lisp guest finds the text of a definition, in the session and in files", async () => {
     const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
     const path = join(folder, "garden.lisp");
     writeFileSync(path, "; beds\n(defgeneric water (bed))\n\n(defun plant (x)\n  (list x)) ; done\n");
@@ -350,23 +350,26 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     }
   });
 
-  it.runIf(IS_LONG)("compiles a file under a name that no other session uses at the same time", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
-    const path = join(folder, "named.lisp");
-    writeFileSync(path, '(format t "~&loaded from ~a~%" (file-namestring *load-truename*))');
-    const other = await startLispGuest({}, lisp.runtime);
-    try {
-      const loaded = [lisp, other].map((one) => one.ask("load-file", { path, compile: true }).answer);
-      const names = (await Promise.all(loaded)).map(({ text }) => /^loaded from .*$/m.exec(String(text))?.[0]);
-      expect(names).toEqual([expect.stringMatching(/^loaded from catenary-.*\.fasl$/), expect.any(String)]);
-      expect(names[0]).not.toBe(names[1]);
-    } finally {
-      await other.guest.close(0);
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
+  it.runIf(IS_LONG)(
+    "a Lisp guest compiles a file under a name that no other session uses at the same time",
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
+      const path = join(folder, "named.lisp");
+      writeFileSync(path, '(format t "~&loaded from ~a~%" (file-namestring *load-truename*))');
+      const other = await startLispGuest({}, lisp.runtime);
+      try {
+        const loaded = [lisp, other].map((one) => one.ask("load-file", { path, compile: true }).answer);
+        const names = (await Promise.all(loaded)).map(({ text }) => /^loaded from .*$/m.exec(String(text))?.[0]);
+        expect(names).toEqual([expect.stringMatching(/^loaded from catenary-.*\.fasl$/), expect.any(String)]);
+        expect(names[0]).not.toBe(names[1]);
+      } finally {
+        await other.guest.close(0);
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+  );
 
-  it("refuses an unknown tool and continues", async () => {
+  it("a Lisp guest refuses an unknown tool and continues", async () => {
     await expect(lisp.ask("no-such-tool").answer).rejects.toThrow("no-such-tool");
     expect(await lisp.guest.control("ping", {})).toEqual({});
   });

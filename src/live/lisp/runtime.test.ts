@@ -34,7 +34,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
   });
 
   it.runIf(IS_LONG)(
-    "starts from the sources, caches the compiled guest, and saves a core in the background",
+    "the Lisp runtime starts from the sources, caches the compiled guest, and saves a core in the background",
     async () => {
       const lisp = await startLispGuest({ memoryMb: 256 });
       expect(lisp.guest.version).toMatch(/^SBCL \d/);
@@ -45,21 +45,24 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     },
   );
 
-  it.runIf(IS_LONG)("then starts from the core, with everything loaded and SBCL's contribs available", async () => {
-    const runtime = lispRuntime();
-    expect((await runtime.start(DEFAULT_LIMITS)).args.slice(0, 2)).toEqual(["--core", await fileWith(".core")]);
-    const lisp = await startLispGuest({ memoryMb: 256 }, runtime);
-    const code =
-      '(list (sb-ext:dynamic-space-size) (and (find-package "ASDF") t) (and (find-package "SB-INTROSPECT") t))';
-    expect((await lisp.evaluate(code)).values).toEqual([`(${256 * 1024 * 1024} T T)`]);
-    expect(await lisp.evaluate("(require :sb-bsd-sockets) (find-package :sb-bsd-sockets)")).toMatchObject({
-      status: "ok",
-      values: ['#<PACKAGE "SB-BSD-SOCKETS">'],
-    });
-    await lisp.close();
-  });
+  it.runIf(IS_LONG)(
+    "the Lisp runtime then starts from the core, with everything loaded and SBCL's contribs available",
+    async () => {
+      const runtime = lispRuntime();
+      expect((await runtime.start(DEFAULT_LIMITS)).args.slice(0, 2)).toEqual(["--core", await fileWith(".core")]);
+      const lisp = await startLispGuest({ memoryMb: 256 }, runtime);
+      const code =
+        '(list (sb-ext:dynamic-space-size) (and (find-package "ASDF") t) (and (find-package "SB-INTROSPECT") t))';
+      expect((await lisp.evaluate(code)).values).toEqual([`(${256 * 1024 * 1024} T T)`]);
+      expect(await lisp.evaluate("(require :sb-bsd-sockets) (find-package :sb-bsd-sockets)")).toMatchObject({
+        status: "ok",
+        values: ['#<PACKAGE "SB-BSD-SOCKETS">'],
+      });
+      await lisp.close();
+    },
+  );
 
-  it.runIf(IS_LONG)("replaces a truncated core", async () => {
+  it.runIf(IS_LONG)("the Lisp runtime replaces a truncated core", async () => {
     await truncate(await fileWith(".core"), 1_000_000);
     const lisp = await startLispGuest();
     expect((await lisp.evaluate("(+ 1 2)")).values).toEqual(["3"]);
@@ -69,7 +72,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
   });
 
   it.runIf(IS_LONG)(
-    "replaces a core that does not start and a compiled guest that does not load, and deletes old cores",
+    "the Lisp runtime replaces a core that does not start and a compiled guest that does not load, and deletes old cores",
     async () => {
       for (const letter of ["a", "b", "c", "d"]) {
         const path = join(folder, "lisp", `${letter.repeat(32)}.core`);
@@ -96,7 +99,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     },
   );
 
-  it.runIf(IS_LONG)("lets one guest compile while the others wait", async () => {
+  it.runIf(IS_LONG)("the Lisp runtime lets one guest compile while the others wait", async () => {
     const fasl = await fileWith(".fasl");
     await rm(fasl.replace(/fasl$/, "core"));
     await rm(fasl);
@@ -112,7 +115,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await runtime.close?.();
   });
 
-  it("starts without a core if the cache folder cannot be used, and warns once", async () => {
+  it("the Lisp runtime starts without a core if the cache folder cannot be used, and warns once", async () => {
     // No user, not even root, can create a folder below a file.
     const file = join(folder, "file");
     await writeFile(file, "");
@@ -132,7 +135,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await runtime.close?.();
   });
 
-  it("uses no core and no compiled guest that another user could have put there, and warns", async () => {
+  it("the Lisp runtime uses no core and no compiled guest that another user could have put there, and warns", async () => {
     const other = await mkdtemp(join(folder, "other-"));
     vi.stubEnv("CATENARY_CACHE", other);
     const prepared = lispRuntime();
@@ -152,7 +155,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     vi.stubEnv("CATENARY_CACHE", folder);
   });
 
-  it.runIf(IS_LONG)("saves no core after it is closed", async () => {
+  it.runIf(IS_LONG)("the Lisp runtime saves no core after it is closed", async () => {
     const runtime = lispRuntime();
     await runtime.start(DEFAULT_LIMITS);
     runtime.onReady?.();

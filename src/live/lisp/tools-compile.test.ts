@@ -34,7 +34,7 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
     return (await lisp.evaluate(code)).values[0];
   }
 
-  it("reports nothing for correct code, and leaves no name, package or file", async () => {
+  it("compile-form reports nothing for correct code, and leaves no name, package or file", async () => {
     const count = `(list (length (list-all-packages)) (let ((n 0)) (do-symbols (s :cl-user n) (incf n)))
                          (directory (format nil "~Acatenary-~D-*/" (uiop:temporary-directory) (sb-unix:unix-getpid))))`;
     await value(count);
@@ -44,7 +44,7 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
     expect(before).toMatch(/ NIL\)$/);
   });
 
-  it("leaves existing names as they were", async () => {
+  it("compile-form leaves existing names as they were", async () => {
     const names = "'(p p-x k1 s-of t1 cd +c+ *v* m q)";
     await value(names);
     for (const code of CORRECT) await compiled(code);
@@ -56,7 +56,7 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
     );
   });
 
-  it("leaves existing definitions as they were", async () => {
+  it("compile-form leaves existing definitions as they were", async () => {
     await value(`(defstruct st a) (defvar *st* (make-st :a 1)) (defmacro mac (x) \`(list ,x)) (defun fun (x) (* 2 x))
                  (define-condition co (error) ((q :initarg :q :reader co-q))) (deftype ty () 'integer)`);
     await compiled("(defstruct st a b) (defun use (s) (st-b s))");
@@ -67,7 +67,7 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
     expect(await value(now)).toBe("(1 4 (1) 8 3 T)");
   });
 
-  it("reports read errors with their position, and errors at compile time", async () => {
+  it("compile-form reports read errors with their position, and errors at compile time", async () => {
     expect(await compiled("(list 1)\n  (list (foo)")).toMatch(
       /^Read error: .* opened at line 2, column 2 is not closed/,
     );

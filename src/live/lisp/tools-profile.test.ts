@@ -14,7 +14,7 @@ describe.skipIf(!hasSbcl())("allocation-profile (needs SBCL)", () => {
   });
   afterAll(async () => lisp.close());
 
-  it("has a row for each function in a deep stack, and for the evaluated code", async () => {
+  it("allocation-profile has a row for each function in a deep stack, and for the evaluated code", async () => {
     const names = Array.from({ length: DEEP }, (_, at) => `level-${at}`);
     const functions = names.map((name, at) => `(defun ${name} (n) (cons n (${names[at + 1] ?? "make-list"} n)))`);
     await lisp.evaluate(functions.toReversed().join("\n"));

@@ -14,7 +14,7 @@ describe("Smalltalk code on Amber that calls tools", () => {
   });
   afterAll(async () => code.close());
 
-  it("gets structured content as a value, text as a string, and other content in a dictionary", async () => {
+  it("Smalltalk code on Amber that calls tools gets structured content as a value, text as a string, and other content in a dictionary", async () => {
     expect(await code.text("Tools call: 'notes.add' with: #{'a' -> 1. 'b' -> 2}")).toBe("=> a Dictionary ('sum' -> 3)");
     expect(await code.text("(Tools notes add: #{'a' -> 1. 'b' -> 2}) at: 'sum'")).toBe("=> 3");
     expect(await code.text("Tools notes echo: (Dictionary new at: 'text' put: 'hi'; yourself)")).toBe("=> 'hi'");
@@ -30,7 +30,7 @@ describe("Smalltalk code on Amber that calls tools", () => {
     expect(structuredContent.calls).toMatchObject([{ tool: "notes.picture" }]);
   });
 
-  it("sends dictionaries, arrays, strings, numbers, booleans and nil", async () => {
+  it("Smalltalk code on Amber that calls tools sends dictionaries, arrays, strings, numbers, booleans and nil", async () => {
     const sent = await code.text(
       "Tools notes given: #{'a' -> #(1 2.5 'x'). 'b' -> true. 'c' -> nil. 'd' -> #{'e' -> #sym}. 'f' -> (OrderedCollection with: 1)}",
     );
@@ -41,7 +41,7 @@ describe("Smalltalk code on Amber that calls tools", () => {
     expect(await code.text("Tools notes given: 3")).toContain("The arguments of notes.given must be a Dictionary");
   });
 
-  it("signals ToolError with the text of the tool, and an error for a tool that does not exist", async () => {
+  it("Smalltalk code on Amber that calls tools signals ToolError with the text of the tool, and an error for a tool that does not exist", async () => {
     expect(
       await code.text("[ Tools notes fail ] on: ToolError do: [ :e | { e messageText. e tool. e content size } ]"),
     ).toBe("=> an Array ('It is locked' 'notes.fail' 1)");
@@ -60,12 +60,12 @@ describe("Smalltalk code on Amber that calls tools", () => {
     );
   });
 
-  it("lists and finds tools", async () => {
+  it("Smalltalk code on Amber that calls tools lists and finds tools", async () => {
     expect(await code.text("Tools catalogue size")).toBe("=> 9");
     expect(await code.text("(Tools search: 'ech') first at: 'path'")).toBe("=> 'notes.echo'");
   });
 
-  it("is interrupted while it waits for a call, with the state kept", async () => {
+  it("Smalltalk code on Amber that calls tools is interrupted while it waits for a call, with the state kept", async () => {
     expect(await code.text("kept := 7")).toContain("=> 7");
     const { content, structuredContent } = await code.run("[ Tools notes wait ] on: Error do: [ kept := 8 ]", {
       timeout: 2,
@@ -85,7 +85,7 @@ describe("Smalltalk code on Amber that calls tools", () => {
     expect(code.waits.cancelled).toBe(2);
   });
 
-  it("has an error for calls over the budget", async () => {
+  it("Smalltalk code on Amber that calls tools has an error for calls over the budget", async () => {
     const text = await code.text(
       "done := 0. [ [ true ] whileTrue: [ Tools notes echo: #{'text' -> 'x'}. done := done + 1 ] ] on: Error do: [ :e | { done. e messageText } ]",
     );

@@ -27,7 +27,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
   });
   afterAll(async () => code.close());
 
-  it("gets structured content as a value, text as a string, and other content in a dictionary", async () => {
+  it("code in GNU Smalltalk that calls tools gets structured content as a value, text as a string, and other content in a dictionary", async () => {
     const add = "Tools call: 'notes.add' with: (Dictionary new at: 'a' put: 1; at: 'b' put: 2; yourself)";
     expect(await code.text(add)).toMatch(/^=> (?:a )?Dictionary \(\s+'sum'->3\s+\)$/);
     expect(await code.text("(Tools notes add: {'a'->1. 'b'->2}) at: 'sum'")).toBe("=> 3");
@@ -49,7 +49,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(await code.text("(Tools notes large: {'size'->1500000}) size")).toBe("=> 1500000");
   });
 
-  it("sends dictionaries, arrays, strings, numbers, booleans and nil", async () => {
+  it("code in GNU Smalltalk that calls tools sends dictionaries, arrays, strings, numbers, booleans and nil", async () => {
     expect(
       await sent(`{'a'->#(1 -2 'x' $c). 'b'->true. #c->nil. 3->(Dictionary new at: 'e' put: #sym; yourself).
         'f'->(OrderedCollection with: false). 'g'->#(). 'h'->{'i'->{}}. 'j'->'naïve 𝒳 " \\'}`),
@@ -84,7 +84,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     ["{'a'->(1 asFloatD / 0 asFloatD)}", /JSON has no number for|divide/],
     ["{'a'->circle}", "circular, or nested in more than 100 levels"],
     ["{'a'->(String new: 1100000 withAll: $a)}", "The arguments of notes.given have more than 1000000 bytes"],
-  ])("refuses the arguments %s", async (args, problem) => {
+  ])("code in GNU Smalltalk that calls tools refuses the arguments %s", async (args, problem) => {
     const circle = "circle := Array new: 1. circle at: 1 put: circle.";
     const { isError, content, structuredContent } = await code.run(`${circle} Tools notes given: ${args}`);
     expect(content[0]?.text).toMatch(problem);
@@ -92,7 +92,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(structuredContent.calls).toEqual([]);
   });
 
-  it("signals ToolError with the text of the tool, and an error for a tool that does not exist", async () => {
+  it("code in GNU Smalltalk that calls tools signals ToolError with the text of the tool, and an error for a tool that does not exist", async () => {
     expect(await code.text("[Tools notes fail] on: ToolError do: [:e | {e messageText. e tool. e content size}]")).toBe(
       "=> ('It is locked' 'notes.fail' 1 )",
     );
@@ -110,7 +110,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(await code.text("Tools show: 3")).toContain("show: takes content that a tool has returned");
   });
 
-  it("lists and finds tools", async () => {
+  it("code in GNU Smalltalk that calls tools lists and finds tools", async () => {
     expect(await code.text("{Tools catalogue size. Tools catalogue first keys size. Tools notes}")).toBe(
       "=> (9 3 Tools notes )",
     );
@@ -118,7 +118,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(await code.text("(Tools search: 'e' limit: 2) size")).toBe("=> 2");
   });
 
-  it("calls side by side from processes, and answers them in any order", async () => {
+  it("code in GNU Smalltalk that calls tools calls side by side from processes, and answers them in any order", async () => {
     const begun = code.waits.begun;
     const running = code.run(`| done results |
       done := Semaphore new. results := Array new: 6.
@@ -134,7 +134,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(structuredContent.calls).toHaveLength(6);
   });
 
-  it("keeps the state if a call is cancelled, and cancels the calls of all processes", async () => {
+  it("code in GNU Smalltalk that calls tools keeps the state if a call is cancelled, and cancels the calls of all processes", async () => {
     const { begun, cancelled } = code.waits;
     const controller = new AbortController();
     const running = code.client.callTool(
@@ -157,7 +157,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(await code.text("Tools notes echo: {'text'->'on'}")).toBe("=> 'on'");
   });
 
-  it("interrupts a call when the time of the run is over", async () => {
+  it("code in GNU Smalltalk that calls tools interrupts a call when the time of the run is over", async () => {
     await code.run("late := 1");
     const { content, structuredContent } = await code.run("Tools notes wait", { timeout: 0.3 });
     expect(content[0]?.text).toContain("[TIMEOUT]");
@@ -165,7 +165,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(await code.text("late")).toBe("=> 1");
   });
 
-  it("refuses calls of processes that outlive their run", async () => {
+  it("code in GNU Smalltalk that calls tools refuses calls of processes that outlive their run", async () => {
     await code.run(
       "go := Semaphore new. [go wait. late := [Tools notes echo: nil] on: Error do: [:e | e messageText]] fork",
     );
@@ -175,7 +175,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     await expect.poll(() => code.text("late")).toMatch(refusals);
   });
 
-  it("has an error for calls over the budget, and keeps the state", async () => {
+  it("code in GNU Smalltalk that calls tools has an error for calls over the budget, and keeps the state", async () => {
     const loop = "[[true] whileTrue: [Tools notes echo: {'text'->1}. done := done + 1]]";
     const over = await code.text(`done := 0. ${loop} on: Error do: [:e | {done. e messageText}]`);
     expect(over).toMatch(/^=> \(30 .*maxCalls/);

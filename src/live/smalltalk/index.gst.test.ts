@@ -48,7 +48,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
   afterEach(async () => guest.close(0));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("starts from an image that it has saved", async () => {
+  it("a guest in GNU Smalltalk starts from an image that it has saved", async () => {
     await evaluate("kept := 3 + 4");
     await ask("save-image", { path: join(folder, "saved.image") });
     await guest.close(0);
@@ -57,7 +57,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(await evaluate("kept")).toMatchObject({ status: "ok", values: ["7"] });
   });
 
-  it("prints values within the limits, with a handle where something is left out", async () => {
+  it("a guest in GNU Smalltalk prints values within the limits, with a handle where something is left out", async () => {
     expect(await evaluate("{#(1 $a 'it''s' #foo:). 3/4. 1->2. 'ä€'}")).toMatchObject({
       values: ["((1 $a 'it''s' #foo: ) 3/4 1->2 'ä€' )"],
       handles: [null],
@@ -71,7 +71,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect((await evaluate("String new: 300000")).values[0]).toHaveLength(166_669);
   });
 
-  it("prints a dictionary, a set and other objects as GNU Smalltalk does", async () => {
+  it("a guest in GNU Smalltalk prints a dictionary, a set and other objects as GNU Smalltalk does", async () => {
     const objects = [
       "(Dictionary new) at: 1 put: 2; yourself",
       "Set with: 3",
@@ -87,7 +87,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     }
   });
 
-  it("keeps assigned names, and reports what was defined", async () => {
+  it("a guest in GNU Smalltalk keeps assigned names, and reports what was defined", async () => {
     expect((await evaluate("a := 3. b := a * 2")).defined).toEqual([
       { type: "variable", name: "a" },
       { type: "variable", name: "b" },
@@ -101,7 +101,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect((await evaluate("!Pt methodsFor: 'x'! baz ^'chunk'! ! Pt new baz!")).values).toEqual(["'chunk'"]);
   });
 
-  it("takes class definitions as Pharo writes them, and reports the classes", async () => {
+  it("a guest in GNU Smalltalk takes class definitions as Pharo writes them, and reports the classes", async () => {
     const definitions = [
       "Object subclass: #One instanceVariableNames: 'a' classVariableNames: 'B' package: 'P'",
       "Object subclass: #One instanceVariableNames: 'a' classVariableNames: 'B' category: 'P'",
@@ -121,7 +121,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect((await evaluate("{one a. One instVarNames. One category}")).values).toEqual(["(7 (#a #b ) 'Q' )"]);
   });
 
-  it("keeps an open error, with all of its restarts, while methods and classes are defined", async () => {
+  it("a guest in GNU Smalltalk keeps an open error, with all of its restarts, while methods and classes are defined", async () => {
     await evaluate("Object subclass: #Late instanceVariableNames: '' package: 'P'");
     await evaluate("x := Late new twice. x + 1");
     await guest.request("compile-method", { class: "Late", source: "twice ^2" }).reply;
@@ -137,7 +137,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     ["#(1) do: [:a | #(3) do: [:b | b zork]]", ["b = 3", "a = 1"]],
     ["[:k | k > 3 ifTrue: [[:m | | q | q := m. q zork] value: k + 1]] value: 9", ["m = 10, q = 10", "k = 9"]],
     ["[:g | g zork] value: 1. [:h | h] value: 2", ["g = 1"]],
-  ])("names the variables of blocks in one line: %s", async (code, expected) => {
+  ])("a guest in GNU Smalltalk names the variables of blocks in one line: %s", async (code, expected) => {
     const { condition } = await evaluate(code);
     const shown = (condition?.frames ?? []).flatMap(({ text, locals = [] }) =>
       text.startsWith("[] in DoIt") ? [locals.map(({ name, value }) => `${name} = ${value}`).join(", ")] : [],
@@ -145,7 +145,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(shown).toEqual(expected);
   });
 
-  it("sends what the code prints, in order", async () => {
+  it("a guest in GNU Smalltalk sends what the code prints, in order", async () => {
     await evaluate("Transcript showCr: 'one'. 'two' displayNl. 3 printNl. stdout nextPutAll: 'four'; nl");
     expect(output).toBe("one\ntwo\n3\nfour\n");
   });
@@ -161,12 +161,12 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     ["self halt", "Halt", "halt encountered"],
     ["Exception new signal: 'x'", "Exception", "x"],
     ["Processor activeProcess terminate", "ProcessTerminated", expect.stringContaining("a new one goes on")],
-  ])("%j fails with %s", async (code, type, message) => {
+  ])("a guest in GNU Smalltalk: %j fails with %s", async (code, type, message) => {
     expect(await evaluate(code)).toMatchObject({ status: "error", values: [], condition: { type, message } });
     expect((await evaluate("3 + 4")).values).toEqual(["7"]);
   });
 
-  it("warns once if the products of this build are wrong, and goes on after warnings", async () => {
+  it("a guest in GNU Smalltalk warns once if the products of this build are wrong, and goes on after warnings", async () => {
     const isExact = (await evaluate("(4000000000 * 4000000000) = 16000000000000000000")).values[0] === "true";
     expect(guest.version.includes("its integer products are wrong")).toBe(!isExact);
     expect((await evaluate("3")).warnings).toEqual([]);
@@ -176,7 +176,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(types).toEqual(isExact ? ["Warning"] : ["IntegerArithmetic", "Warning"]);
   });
 
-  it("shows the user's frames with their variables, and names their source", async () => {
+  it("a guest in GNU Smalltalk shows the user's frames with their variables, and names their source", async () => {
     const { condition } = await evaluate(`${POINT}\n#(3) do: [:each | | two | two := 2.\n  Pt new foo: each]`);
     expect(condition?.frames).toEqual([
       { number: 0, text: "Pt>>bar: (<eval 1>:5)", locals: [expect.any(Object), { name: "b", value: "6" }] },
@@ -202,7 +202,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     ]);
   });
 
-  it("stays at an error: evaluates in a frame, and takes a restart", async () => {
+  it("a guest in GNU Smalltalk stays at an error: evaluates in a frame, and takes a restart", async () => {
     await evaluate(POINT);
     const { condition } = await evaluate("(Pt new foo: 3) + 1");
     expect(condition?.restarts.map(({ name }) => name)).toEqual(["resume:", "return:", "retry", "abort"]);
@@ -223,7 +223,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     await expect(ask("evaluate-in-frame", { frame: 0, code: "3" })).rejects.toThrow("There is no open error");
   });
 
-  it("returns a value, retries and aborts", async () => {
+  it("a guest in GNU Smalltalk returns a value, retries and aborts", async () => {
     await evaluate(POINT);
     await evaluate("Pt new foo: 3");
     expect(await ask("take-restart", { restart: "1", value: "#other" })).toMatchObject({ values: ["#other"] });
@@ -234,7 +234,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(await ask("take-restart", { restart: "abort" })).toMatchObject({ status: "ok", values: [] });
   });
 
-  it("unwinds an open error before the next evaluation, and when it is closed", async () => {
+  it("a guest in GNU Smalltalk unwinds an open error before the next evaluation, and when it is closed", async () => {
     await evaluate("log := OrderedCollection new. [nil foo] ensure: [log add: 1]");
     expect((await evaluate("log size")).values).toEqual(["1"]);
     await evaluate("[nil foo] ensure: [log add: 2]");
@@ -248,7 +248,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
   });
 
   it.each(["[nil foo] ensure: [1 zork]", "[nil foo] ifCurtailed: [1 zork]"])(
-    "runs the next evaluation although the cleanup before it fails: %s",
+    "a guest in GNU Smalltalk runs the next evaluation although the cleanup before it fails: %s",
     async (code) => {
       await evaluate(code);
       expect(await evaluate("ran := 42")).toMatchObject({ status: "ok", values: ["42"] });
@@ -261,7 +261,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     },
   );
 
-  it("inspects values by their handle, page by page", async () => {
+  it("a guest in GNU Smalltalk inspects values by their handle, page by page", async () => {
     await evaluate(`${POINT} Pt new`);
     expect(await ask("inspect", { handle: 1 })).toEqual({ text: "a Pt\nClass: Pt, 1 part\n0: x = nil" });
     await evaluate("(1 to: 60) asArray");
@@ -281,7 +281,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     ["Semaphore new wait", "DoIt (<eval 2>:1)"],
     ["Processor activeProcess suspend", "DoIt (<eval 2>:1)"],
     ["[[true] whileTrue: []] ensure: [kept := 4]", "[] in DoIt (<eval 2>:1)"],
-  ])("interrupts %j and keeps the state", async (code, text) => {
+  ])("a guest in GNU Smalltalk interrupts %j and keeps the state", async (code, text) => {
     await evaluate("kept := 3");
     const { status, condition } = await interrupted(code);
     expect([status, condition?.frames[0]?.text]).toEqual(["interrupted", text]);
@@ -292,14 +292,14 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     "Processor activeProcess valueWithoutInterrupts: [[true] whileTrue: []]",
     "[[true] whileTrue: []] forkAt: Processor userInterruptPriority. 5",
     "Transcript critical: [[true] whileTrue: []]",
-  ])("replaces the evaluator for %j and keeps the state", async (code) => {
+  ])("a guest in GNU Smalltalk replaces the evaluator for %j and keeps the state", async (code) => {
     await evaluate("kept := 3");
     expect(await interrupted(code, "renew")).toMatchObject({ status: "interrupted" });
     expect((await evaluate("Transcript showCr: 'still here'. kept")).values).toEqual(["3"]);
     expect(output).toContain("still here");
   });
 
-  it("runs SUnit tests, with the reasons of failures", async () => {
+  it("a guest in GNU Smalltalk runs SUnit tests, with the reasons of failures", async () => {
     await evaluate(
       "TestCase subclass: PtTest [ testA [ self assert: 3 = 4 ] testB [ nil zork ] testC [ self assert: true ] ]",
     );
@@ -315,7 +315,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(await ask("run-tests", { class: "Object" })).toMatchObject({ isError: true });
   });
 
-  it("keeps an error open if code in one of its frames is interrupted", async () => {
+  it("a guest in GNU Smalltalk keeps an error open if code in one of its frames is interrupted", async () => {
     await evaluate("| x | x := 5. x / 0");
     const before = await ask("list-restarts");
     const code = "Transcript showCr: 'begun'. [true] whileTrue: []";
@@ -328,13 +328,13 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(await ask("take-restart", { restart: "resume", value: "7" })).toMatchObject({ status: "ok", values: ["7"] });
   });
 
-  it("cuts long messages of errors", async () => {
+  it("a guest in GNU Smalltalk cuts long messages of errors", async () => {
     const { condition } = await evaluate("self error: (String new: 5000000)");
     expect(condition?.message).toHaveLength(20_003);
     expect(await evaluate("3 + 4")).toMatchObject({ values: ["7"] });
   });
 
-  it("says that a method is nested too deeply", async () => {
+  it("a guest in GNU Smalltalk says that a method is nested too deeply", async () => {
     const source = `foo ^${"(".repeat(5_000)}1${")".repeat(5_000)}`;
     expect(await ask("compile-method", { class: "Object", source })).toMatchObject({
       text: expect.stringContaining("the code is nested more than 1,000 levels deep") as string,
@@ -342,7 +342,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     });
   });
 
-  it("saves an image, from which a session starts with its variables, classes and definitions", async () => {
+  it("a guest in GNU Smalltalk saves an image, from which a session starts with its variables, classes and definitions", async () => {
     const file = join(folder, "saved.im");
     await evaluate(`${POINT} kept := Pt new`);
     expect(await ask("save-session", { path: join(folder, "none", "x.im") })).toMatchObject({ isError: true });
@@ -359,7 +359,7 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(await interrupted("[true] whileTrue: []")).toMatchObject({ status: "interrupted" });
   });
 
-  it("completes variables, classes and selectors", async () => {
+  it("a guest in GNU Smalltalk completes variables, classes and selectors", async () => {
     await evaluate(`total := 3. ${POINT}`);
     expect(await ask("complete", { code: "3 + tot", position: 7 })).toMatchObject({ start: 4, values: ["total"] });
     expect(await ask("complete", { code: "OrderedC", position: 8 })).toEqual({

@@ -14,7 +14,7 @@ const RUNS = runs(20_000);
 
 describe("the codec", () => {
   for (const { name } of REVISIONS) {
-    itWithSpec(`writes and reads every message of ${name} back as it was`, () => {
+    itWithSpec(`the codec writes and reads every message of ${name} back as it was`, () => {
       fc.assert(
         fc.property(messagesOf(name, false), ({ message }) => {
           expectSame(decode(encode(message)), { kind: "message", message });

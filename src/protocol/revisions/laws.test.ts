@@ -130,17 +130,20 @@ describe("properties of the deltas", () => {
     const revision = REVISIONS[index] as Revision;
     const step = singleStep(index);
 
-    itWithSpec(`down(up(y)) = y for every message of ${delta.name}, on the step and on the whole way`, () => {
-      fc.assert(
-        fc.property(messagesOf(delta.name, false), (one) => {
-          upAndDown(step, one);
-          upAndDown(revision, one);
-        }),
-        { numRuns: RUNS },
-      );
-    });
+    itWithSpec(
+      `properties of the deltas down(up(y)) = y for every message of ${delta.name}, on the step and on the whole way`,
+      () => {
+        fc.assert(
+          fc.property(messagesOf(delta.name, false), (one) => {
+            upAndDown(step, one);
+            upAndDown(revision, one);
+          }),
+          { numRuns: RUNS },
+        );
+      },
+    );
 
-    itWithSpec(`up(down(x)) = x for every x that uses only what ${delta.name} has`, () => {
+    itWithSpec(`properties of the deltas up(down(x)) = x for every x that uses only what ${delta.name} has`, () => {
       fc.assert(
         fc.property(fc.oneof({ weight: 9, arbitrary: messagesOf(delta.name, false) }, tellingErrors), (one) => {
           const body = bodyOf(one);
@@ -170,29 +173,34 @@ const ALL_TASKS: Json = { list: {}, cancel: {}, requests: { tools: { call: {} } 
 
 describe("capabilities and names", () => {
   for (const revision of OLDER) {
-    itWithSpec(`of ${revision.name} come back from the newest as they were, but for what it has no word for`, () => {
-      const { lift, lower, name } = revision;
-      const hasTasks = revision.requests.has("tasks/result");
-      const all = fc.tuple(
-        valuesOf(name, "ClientCapabilities", false),
-        valuesOf(name, "ServerCapabilities", false),
-        valuesOf(name, "Implementation", false),
-      );
-      fc.assert(
-        fc.property(all, ([client, server, implementation]) => {
-          const { tasks: _, roots, ...restOfClient } = deepFreeze(client) as { tasks?: unknown; roots?: Json };
-          const { listChanged: _announced, ...keptRoots } = roots ?? {};
-          const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: keptRoots };
-          expectSame(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
-          const { tasks, ...keptServer } = deepFreeze(server) as { tasks?: { requests?: { tools?: { call?: Json } } } };
-          const offered = hasTasks && tasks?.requests?.tools?.call !== undefined;
-          const back = offered ? { ...keptServer, tasks: ALL_TASKS } : keptServer;
-          expectSame(lower.serverCapabilities(lift.serverCapabilities(server)), back);
-          expect(lower.implementation(lift.implementation(deepFreeze(implementation)))).toBe(implementation);
-        }),
-        { numRuns: runs(1000) },
-      );
-    });
+    itWithSpec(
+      `capabilities and names of ${revision.name} come back from the newest as they were, but for what it has no word for`,
+      () => {
+        const { lift, lower, name } = revision;
+        const hasTasks = revision.requests.has("tasks/result");
+        const all = fc.tuple(
+          valuesOf(name, "ClientCapabilities", false),
+          valuesOf(name, "ServerCapabilities", false),
+          valuesOf(name, "Implementation", false),
+        );
+        fc.assert(
+          fc.property(all, ([client, server, implementation]) => {
+            const { tasks: _, roots, ...restOfClient } = deepFreeze(client) as { tasks?: unknown; roots?: Json };
+            const { listChanged: _announced, ...keptRoots } = roots ?? {};
+            const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: keptRoots };
+            expectSame(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
+            const { tasks, ...keptServer } = deepFreeze(server) as {
+              tasks?: { requests?: { tools?: { call?: Json } } };
+            };
+            const offered = hasTasks && tasks?.requests?.tools?.call !== undefined;
+            const back = offered ? { ...keptServer, tasks: ALL_TASKS } : keptServer;
+            expectSame(lower.serverCapabilities(lift.serverCapabilities(server)), back);
+            expect(lower.implementation(lift.implementation(deepFreeze(implementation)))).toBe(implementation);
+          }),
+          { numRuns: runs(1000) },
+        );
+      },
+    );
   }
 });
 

@@ -27,7 +27,7 @@ const OLDER = REVISIONS.slice(0, -1);
 
 describe("capabilities and names", () => {
   for (const revision of OLDER) {
-    itWithSpec(`of the newest are valid in ${revision.name} when lowered`, () => {
+    itWithSpec(`capabilities and names of the newest are valid in ${revision.name} when lowered`, () => {
       const { lower, name } = revision;
       const check = (definition: string, value: Json): void => {
         const validate = specOf(name).validator(definition, true);
@@ -56,17 +56,18 @@ describe("capabilities and names", () => {
 
 describe("messages", () => {
   for (const [index, revision] of OLDER.entries()) {
-    itWithSpec(`of the newest are valid in ${revision.name} when lowered, or refused by name`, () =>
+    itWithSpec(`messages of the newest are valid in ${revision.name} when lowered, or refused by name`, () =>
       holdsBelow(revision, NEWEST, RUNS),
     );
 
     const successor = REVISIONS[index + 1] as Revision;
     // Messages that only one revision has never come from the newest, so the single step is tested too.
-    itWithSpec(`of ${successor.name} are valid in ${revision.name} when lowered by one step, or refused by name`, () =>
-      holdsBelow(singleStep(index), successor, RUNS / 2),
+    itWithSpec(
+      `messages of ${successor.name} are valid in ${revision.name} when lowered by one step, or refused by name`,
+      () => holdsBelow(singleStep(index), successor, RUNS / 2),
     );
 
-    itWithSpec(`of ${revision.name} are valid in the newest when lifted`, () => {
+    itWithSpec(`messages of ${revision.name} are valid in the newest when lifted`, () => {
       fc.assert(
         fc.property(messagesOf(revision.name), (one) => expectSame(problemsAbove(revision, one), [])),
         { numRuns: RUNS / 2 },

@@ -15,7 +15,7 @@ describe.each([STATELESS, SESSION])("a new client of %s", (revision) => {
   it.each([
     ["one upstream", []],
     ["two upstreams", ["other"]],
-  ])("waits for the restart of %s", async (_title, others) => {
+  ])("a new client waits for the restart of %s", async (_title, others) => {
     const start = (): ReturnType<typeof upstream> =>
       upstream(program(), { remember: false, restart: { firstMs: 300 } });
     const gateway = chain().to({ fragile: start(), ...Object.fromEntries(others.map((name) => [name, start()])) });

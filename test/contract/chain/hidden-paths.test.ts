@@ -69,7 +69,7 @@ async function failure(work: Promise<unknown>): Promise<string> {
 const call = (handler: Handler): Promise<unknown> => fakeClient(handler).call("tools/call", { name: "any" });
 
 describe.each(ANSWERS)("a server that answers with %s", (_name, given) => {
-  it("is named by its host alone", async () => {
+  it("a server that fails is named by its host alone", async () => {
     answer = given;
     const url = `${origin}${PATH}`;
     const plain = chain().to(url);
@@ -85,7 +85,7 @@ describe.each(ANSWERS)("a server that answers with %s", (_name, given) => {
     }
   });
 
-  it("is named by its host alone if the path comes from a variable", async () => {
+  it("a server that fails is named by its host alone if the path comes from a variable", async () => {
     answer = given;
     const path = join(folder, "catenary.json");
     writeFileSync(path, JSON.stringify({ mcpServers: { board: { url: `${origin}/\${KEY}/mcp` } } }));

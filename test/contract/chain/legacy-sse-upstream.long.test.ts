@@ -1,7 +1,7 @@
 // An upstream over legacy HTTP+SSE, which does not attribute its requests to calls: its callers get the same sessions as
 // those of a program.
 
-import { describe, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { eventually } from "../../support/waiting.ts";
 import { upstream, type Upstream } from "../../../src/chain/upstream/upstream.ts";
 import type { Context } from "../../../src/core/handler.ts";
@@ -50,49 +50,45 @@ const named = (name: string) => ({
   }),
 });
 
-describe("an upstream over legacy HTTP+SSE", () => {
-  it("has a session for each caller that has one and can be asked, which ends with it", async () => {
-    const { one, keys } = await start();
-    const callers = await Promise.all(["ada", "bob"].map((name) => caller(one, SESSION, named(name))));
-    const answers = await Promise.all(
-      callers.map(({ client }, at) => call(client, "ask", { name: ["ada", "bob"][at] })),
-    );
-    expect(answers).toEqual(["ada: ada of Who is ada?", "bob: bob of Who is bob?"]);
-    expect(keys.get("ada")).not.toBe(keys.get("bob"));
-    const again = await Promise.all(callers.map(({ client }, at) => call(client, "ask", { name: `${at}` })));
-    expect(again).toEqual(["0: ada of Who is 0?", "1: bob of Who is 1?"]);
-    expect([keys.get("0"), keys.get("1")]).toEqual([keys.get("ada"), keys.get("bob")]);
-    expect(one.status().sessions).toBe(2);
-    for (const { close } of callers) await close();
-    await eventually(() => expect(one.status().sessions).toBe(0));
-  });
+it("an upstream over legacy HTTP+SSE has a session for each caller that has one and can be asked, which ends with it", async () => {
+  const { one, keys } = await start();
+  const callers = await Promise.all(["ada", "bob"].map((name) => caller(one, SESSION, named(name))));
+  const answers = await Promise.all(callers.map(({ client }, at) => call(client, "ask", { name: ["ada", "bob"][at] })));
+  expect(answers).toEqual(["ada: ada of Who is ada?", "bob: bob of Who is bob?"]);
+  expect(keys.get("ada")).not.toBe(keys.get("bob"));
+  const again = await Promise.all(callers.map(({ client }, at) => call(client, "ask", { name: `${at}` })));
+  expect(again).toEqual(["0: ada of Who is 0?", "1: bob of Who is 1?"]);
+  expect([keys.get("0"), keys.get("1")]).toEqual([keys.get("ada"), keys.get("bob")]);
+  expect(one.status().sessions).toBe(2);
+  for (const { close } of callers) await close();
+  await eventually(() => expect(one.status().sessions).toBe(0));
+});
 
-  it("has one session for callers that cannot be asked", async () => {
-    const { one, keys } = await start();
-    const callers = await Promise.all([caller(one, SESSION), caller(one, SESSION)]);
-    for (const [at, { client }] of callers.entries()) await client.callTool("ask", { name: `${at}` }).catch(() => 0);
-    expect(keys.get("0")).toBe(keys.get("1"));
-  });
+it("an upstream over legacy HTTP+SSE has one session for callers that cannot be asked", async () => {
+  const { one, keys } = await start();
+  const callers = await Promise.all([caller(one, SESSION), caller(one, SESSION)]);
+  for (const [at, { client }] of callers.entries()) await client.callTool("ask", { name: `${at}` }).catch(() => 0);
+  expect(keys.get("0")).toBe(keys.get("1"));
+});
 
-  it("gets another session while a call is parked, whose tasks are found later", async () => {
-    const { one, keys, release } = await start();
-    let answer = (): void => undefined;
-    const elicit = async () => {
-      await new Promise<void>((resolve) => (answer = resolve));
-      return { action: "accept" as const, content: { answer: "at last" } };
-    };
-    const { client } = await caller(one, STATELESS, { elicit });
-    const asked = client.callTool("ask", { name: "slow" });
-    await eventually(() => expect(keys.has("slow")).toBe(true));
-    const handle = await client.callToolAsTask("hold", { name: "task" });
-    expect(keys.get("task")).not.toBe(keys.get("slow"));
-    expect((await client.task(handle.id)).status).toBe("working");
-    answer();
-    expect(textIn(await asked)).toBe("slow: at last");
-    release("held");
-    expect(textIn(await handle.result())).toBe("held");
-    const left = await client.callToolAsTask("hold", { name: "other" });
-    await left.cancel();
-    expect((await client.task(left.id)).status).toBe("cancelled");
-  });
+it("an upstream over legacy HTTP+SSE gets another session while a call is parked, whose tasks are found later", async () => {
+  const { one, keys, release } = await start();
+  let answer = (): void => undefined;
+  const elicit = async () => {
+    await new Promise<void>((resolve) => (answer = resolve));
+    return { action: "accept" as const, content: { answer: "at last" } };
+  };
+  const { client } = await caller(one, STATELESS, { elicit });
+  const asked = client.callTool("ask", { name: "slow" });
+  await eventually(() => expect(keys.has("slow")).toBe(true));
+  const handle = await client.callToolAsTask("hold", { name: "task" });
+  expect(keys.get("task")).not.toBe(keys.get("slow"));
+  expect((await client.task(handle.id)).status).toBe("working");
+  answer();
+  expect(textIn(await asked)).toBe("slow: at last");
+  release("held");
+  expect(textIn(await handle.result())).toBe("held");
+  const left = await client.callToolAsTask("hold", { name: "other" });
+  await left.cancel();
+  expect((await client.task(left.id)).status).toBe("cancelled");
 });

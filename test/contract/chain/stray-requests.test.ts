@@ -22,7 +22,7 @@ describe.each([OLDEST, SESSION, STATELESS])("a caller of %s", (revision) => {
   it.each([
     ["one upstream", { only: ROOTS_PROGRAM }, ["answer"]],
     ["two upstreams", { one: ROOTS_PROGRAM, two: ROOTS_PROGRAM }, ["one_answer", "two_answer"]],
-  ] as const)("is asked for its roots by %s", async (_title, upstreams, tools) => {
+  ] as const)("a caller is asked for its roots by %s", async (_title, upstreams, tools) => {
     const gateway = chain().to(upstreams);
     onTestFinished(() => gateway.close());
     const asked = vi.fn(() => ROOTS);

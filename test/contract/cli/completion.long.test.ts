@@ -23,25 +23,23 @@ const words = async (...line: string[]): Promise<string[]> => {
   return out.split("\n").filter((word) => word !== "");
 };
 
-describe("the words that can come next", () => {
-  it("are commands, options, servers, clients, languages", async () => {
-    expect(await words("")).toEqual(expect.arrayContaining(["up", "call", "doctor", "completion", "--version"]));
-    expect(await words("un")).toEqual(["uninstall"]);
-    expect(await words("tools", "m")).toEqual(["memory", "music"]);
-    expect(await words("remove", "mu")).toEqual(["music"]);
-    expect(await words("install", "cl")).toEqual(["claude-code", "claude-desktop", "cline"]);
-    expect(await words("up", "--al")).toEqual(["--allow-host", "--allow-origin"]);
-    expect(await words("eval", "l")).toEqual(["lisp"]);
-    expect(await words("completion", "")).toEqual(["bash", "zsh", "fish", "powershell"]);
-    expect(await words("help", "rea")).toEqual(["read"]);
-  });
+it("the words that can come next are commands, options, servers, clients, languages", async () => {
+  expect(await words("")).toEqual(expect.arrayContaining(["up", "call", "doctor", "completion", "--version"]));
+  expect(await words("un")).toEqual(["uninstall"]);
+  expect(await words("tools", "m")).toEqual(["memory", "music"]);
+  expect(await words("remove", "mu")).toEqual(["music"]);
+  expect(await words("install", "cl")).toEqual(["claude-code", "claude-desktop", "cline"]);
+  expect(await words("up", "--al")).toEqual(["--allow-host", "--allow-origin"]);
+  expect(await words("eval", "l")).toEqual(["lisp"]);
+  expect(await words("completion", "")).toEqual(["bash", "zsh", "fish", "powershell"]);
+  expect(await words("help", "rea")).toEqual(["read"]);
+});
 
-  it("are none of ours for another program, a file or an unknown command", async () => {
-    expect(await words("run", "npx", "--")).toEqual([]);
-    expect(await words("tools", "--", "--al")).toEqual([]);
-    expect(await words("call", "memory", "x")).toEqual([]);
-    expect(await words("nothing", "")).toEqual([]);
-  });
+it("the words that can come next are none of ours for another program, a file or an unknown command", async () => {
+  expect(await words("run", "npx", "--")).toEqual([]);
+  expect(await words("tools", "--", "--al")).toEqual([]);
+  expect(await words("call", "memory", "x")).toEqual([]);
+  expect(await words("nothing", "")).toEqual([]);
 });
 
 /** Runs a script of the shell, in which `complete LINE` prints what it completes. */
@@ -67,7 +65,7 @@ words=(catenary tools m); CURRENT=3; _catenary; words=(catenary up --al); CURREN
 const isThere = (shell: string): boolean => spawnSync(shell, ["-c", ":"]).status === 0;
 
 describe.each(Object.entries(SHELLS))("in %s", (shell, [[program, ...args], script]) => {
-  it.runIf(isThere(shell))("completes servers and options", () => {
+  it.runIf(isThere(shell))("a shell completes servers and options", () => {
     const env = { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}`, HOME: folder };
     const { stdout, stderr } = spawnSync(program, [...args, script], { cwd: folder, env, encoding: "utf8" });
     expect({ stderr, words: stdout.trim().split("\n").toSorted() }).toEqual({

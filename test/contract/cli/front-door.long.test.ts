@@ -9,7 +9,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { lastingPort } from "../../support/http/raw-server.ts";
 import { sandboxProblem } from "../../../src/live/sandbox.ts";
 
@@ -114,21 +114,19 @@ async function evaluate(output: string): Promise<unknown> {
   return result.content;
 }
 
-describe("npm ci && npm start", () => {
-  it("serves a sandboxed session where bubblewrap works, in at most 15 lines", async () => {
-    const output = await start(await lastingPort());
-    expect(linesOf(output)).toBeLessThanOrEqual(15);
-    // A user who is not root may have no sandbox where root has one.
-    expect(output).toMatch(/JavaScript sessions that keep their state, (?:in a sandbox|not in a sandbox)/);
-    if (!isRoot && (await sandboxProblem()) === undefined) expect(output).toContain("in a sandbox: no network");
-    expect(await evaluate(output)).toEqual([{ type: "text", text: "=> 42" }]);
-  });
+it("npm ci && npm start serves a sandboxed session where bubblewrap works, in at most 15 lines", async () => {
+  const output = await start(await lastingPort());
+  expect(linesOf(output)).toBeLessThanOrEqual(15);
+  // A user who is not root may have no sandbox where root has one.
+  expect(output).toMatch(/JavaScript sessions that keep their state, (?:in a sandbox|not in a sandbox)/);
+  if (!isRoot && (await sandboxProblem()) === undefined) expect(output).toContain("in a sandbox: no network");
+  expect(await evaluate(output)).toEqual([{ type: "text", text: "=> 42" }]);
+});
 
-  it("says plainly that there is no sandbox without bubblewrap, and what to install", async () => {
-    const output = await start(await lastingPort(), pathWithoutBubblewrap());
-    expect(linesOf(output)).toBeLessThanOrEqual(15);
-    expect(output).toContain("not in a sandbox: code has your rights");
-    expect(output).toContain("bubblewrap");
-    expect(await evaluate(output)).toEqual([{ type: "text", text: "=> 42" }]);
-  });
+it("npm ci && npm start says plainly that there is no sandbox without bubblewrap, and what to install", async () => {
+  const output = await start(await lastingPort(), pathWithoutBubblewrap());
+  expect(linesOf(output)).toBeLessThanOrEqual(15);
+  expect(output).toContain("not in a sandbox: code has your rights");
+  expect(output).toContain("bubblewrap");
+  expect(await evaluate(output)).toEqual([{ type: "text", text: "=> 42" }]);
 });

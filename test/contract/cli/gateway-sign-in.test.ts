@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { createServer, serve } from "../../../src/index.ts";
 import { type AuthorizationServer, openAuthorizationServer } from "../../support/auth/authorization-server.ts";
 import { HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
@@ -72,8 +72,9 @@ export default async ({ method }) => {
   return { content: [{ type: "text", text: "other" }], isError: false };
 };`;
 
-describe("up without a terminal", () => {
-  it.runIf(IS_LONG)("opens no browser and tells callers to sign in; after `login` it works", async () => {
+it.runIf(IS_LONG)(
+  "up without a terminal opens no browser and tells callers to sign in; after `login` it works",
+  async () => {
     writeFileSync(join(state, "other.mjs"), OTHER);
     const mcpServers = { vault: { url: front.url }, other: { module: "./other.mjs" } };
     writeFileSync(join(state, "catenary.json"), JSON.stringify({ mcpServers }));
@@ -96,34 +97,35 @@ describe("up without a terminal", () => {
     expect(issuer.at("/authorize")).toHaveLength(1);
     expectNoSecrets(login.err + gateway.err + gateway.out);
     await Promise.all([ada.close(), bob.close()]);
-  });
+  },
+);
 
-  it.runIf(IS_LONG)("renews the token, and other commands use the new one", async () => {
-    await catenary(["login", String(front.url)], "", options());
-    const first = [...issuer.issued.keys()];
-    // As if an hour had passed.
-    const expired = Object.entries(stored()).map(([key, value]) => {
-      const { expires, ...rest } = JSON.parse(value) as { expires?: number };
-      return [key, JSON.stringify(expires === undefined ? rest : { ...rest, expires: 1, renew: 1 })];
-    });
-    writeFileSync(join(state, "catenary", "tokens.json"), JSON.stringify(Object.fromEntries(expired)));
-    const { url } = await up();
-    const client = await connect(url);
-    expect(text(await client.callTool("open"))).toBe("opened");
-    await client.close();
-    expect(issuer.grantsOf("refresh_token")).toHaveLength(1);
-    expect(JSON.stringify(stored())).not.toContain(`"${first[0]}"`);
-    const call = await catenary(["call", String(front.url), "open", "--no-login"], "", options());
-    expect(call).toMatchObject({ code: 0, out: "opened\n" });
-    expect(issuer.at("/authorize")).toHaveLength(1);
+it.runIf(IS_LONG)("up without a terminal renews the token, and other commands use the new one", async () => {
+  await catenary(["login", String(front.url)], "", options());
+  const first = [...issuer.issued.keys()];
+  // As if an hour had passed.
+  const expired = Object.entries(stored()).map(([key, value]) => {
+    const { expires, ...rest } = JSON.parse(value) as { expires?: number };
+    return [key, JSON.stringify(expires === undefined ? rest : { ...rest, expires: 1, renew: 1 })];
   });
+  writeFileSync(join(state, "catenary", "tokens.json"), JSON.stringify(Object.fromEntries(expired)));
+  const { url } = await up();
+  const client = await connect(url);
+  expect(text(await client.callTool("open"))).toBe("opened");
+  await client.close();
+  expect(issuer.grantsOf("refresh_token")).toHaveLength(1);
+  expect(JSON.stringify(stored())).not.toContain(`"${first[0]}"`);
+  const call = await catenary(["call", String(front.url), "open", "--no-login"], "", options());
+  expect(call).toMatchObject({ code: 0, out: "opened\n" });
+  expect(issuer.at("/authorize")).toHaveLength(1);
 });
 
-describe.runIf(IS_LONG)("a client that starts us on stdio", () => {
-  it.each([
-    ["serve", () => ["serve", "catenary.json"]],
-    ["run URL", () => ["run", String(front.url)]],
-  ])("gets a sign-in in the browser, once for all requests (%s)", async (_name, args) => {
+it.runIf(IS_LONG).each([
+  ["serve", () => ["serve", "catenary.json"]],
+  ["run URL", () => ["run", String(front.url)]],
+])(
+  "a client that starts us on stdio gets a sign-in in the browser, once for all requests (%s)",
+  async (_name, args) => {
     const target = {
       command: process.execPath,
       args: [CLI, ...args()],
@@ -138,9 +140,12 @@ describe.runIf(IS_LONG)("a client that starts us on stdio", () => {
     expect(issuer.at("/authorize")).toHaveLength(1);
     expect(stderr).toContain(`asks you to sign in at ${new URL(issuer.url).host}`);
     expectNoSecrets(stderr);
-  });
+  },
+);
 
-  it("does not open the browser again if the sign-in was not finished", async () => {
+it.runIf(IS_LONG)(
+  "a client that starts us on stdio does not open the browser again if the sign-in was not finished",
+  async () => {
     issuer.pages.set("/authorize", (_request, response) => {
       const [visit] = issuer.at("/authorize").slice(-1);
       const back = new URL(visit?.query.get("redirect_uri") ?? "");
@@ -162,26 +167,26 @@ describe.runIf(IS_LONG)("a client that starts us on stdio", () => {
     ask(2);
     await expect.poll(() => gateway.out).toContain("that was not finished: run `catenary login vault`");
     expect(issuer.at("/authorize")).toHaveLength(2);
-  });
+  },
+);
 
-  it("is told what to do if there is no browser", async () => {
-    const noBrowser = { BROWSER: "none", DISPLAY: "", WAYLAND_DISPLAY: "" };
-    const target = { command: process.execPath, args: [CLI, "run", String(front.url)] };
-    const connecting = connect({ ...target, env: env(noBrowser) as Record<string, string> });
-    await expect(connecting).rejects.toThrow(/run `catenary login` with its URL/);
-    expect(issuer.at("/register")).toEqual([]);
-  });
+it.runIf(IS_LONG)("a client that starts us on stdio is told what to do if there is no browser", async () => {
+  const noBrowser = { BROWSER: "none", DISPLAY: "", WAYLAND_DISPLAY: "" };
+  const target = { command: process.execPath, args: [CLI, "run", String(front.url)] };
+  const connecting = connect({ ...target, env: env(noBrowser) as Record<string, string> });
+  await expect(connecting).rejects.toThrow(/run `catenary login` with its URL/);
+  expect(issuer.at("/register")).toEqual([]);
+});
 
-  it("`run URL` sends the token of CATENARY_TOKEN instead", async () => {
-    await catenary(["login", String(front.url)], "", options());
-    const [token = ""] = issuer.issued.keys();
-    rmSync(join(state, "catenary"), { recursive: true });
-    const target = { command: process.execPath, args: [CLI, "run", String(front.url)] };
-    const client = await connect({ ...target, env: { ...(env() as Record<string, string>), CATENARY_TOKEN: token } });
-    expect(text(await client.callTool("open"))).toBe("opened");
-    await client.close();
-    expect(issuer.at("/authorize")).toHaveLength(1);
-  });
+it.runIf(IS_LONG)("a client that starts us on stdio `run URL` sends the token of CATENARY_TOKEN instead", async () => {
+  await catenary(["login", String(front.url)], "", options());
+  const [token = ""] = issuer.issued.keys();
+  rmSync(join(state, "catenary"), { recursive: true });
+  const target = { command: process.execPath, args: [CLI, "run", String(front.url)] };
+  const client = await connect({ ...target, env: { ...(env() as Record<string, string>), CATENARY_TOKEN: token } });
+  expect(text(await client.callTool("open"))).toBe("opened");
+  await client.close();
+  expect(issuer.at("/authorize")).toHaveLength(1);
 });
 
 const META = {
@@ -190,94 +195,90 @@ const META = {
   "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
 };
 
-describe.runIf(HAS_TERMINAL && IS_LONG)("up at a terminal", () => {
-  it("opens the browser", async () => {
-    const args = [process.execPath, CLI, "up", "catenary.json", "--http", "127.0.0.1:0"];
-    const terminal = new Terminal(args, { columns: 1_000, env: { ...markProcesses().env, ...env() }, cwd: state });
-    try {
-      await terminal.shows(/at (http\S+)/);
-      const [, url = ""] = /at (http\S+)/.exec(terminal.screen) ?? [];
-      const client = await connect(url);
-      expect(text(await client.callTool("open"))).toBe("opened");
-      await client.close();
-      expect(terminal.screen).toContain(`asks you to sign in at ${new URL(issuer.url).host}`);
-      expectNoSecrets(terminal.bytes);
-    } finally {
-      await terminal.close();
-    }
-  });
+it.runIf(HAS_TERMINAL && IS_LONG)("up at a terminal opens the browser", async () => {
+  const args = [process.execPath, CLI, "up", "catenary.json", "--http", "127.0.0.1:0"];
+  const terminal = new Terminal(args, { columns: 1_000, env: { ...markProcesses().env, ...env() }, cwd: state });
+  try {
+    await terminal.shows(/at (http\S+)/);
+    const [, url = ""] = /at (http\S+)/.exec(terminal.screen) ?? [];
+    const client = await connect(url);
+    expect(text(await client.callTool("open"))).toBe("opened");
+    await client.close();
+    expect(terminal.screen).toContain(`asks you to sign in at ${new URL(issuer.url).host}`);
+    expectNoSecrets(terminal.bytes);
+  } finally {
+    await terminal.close();
+  }
 });
 
-describe("login, auth and logout", () => {
-  it.runIf(IS_LONG)("sign in, list and forget", async () => {
-    const { origin } = new URL(String(front.url));
-    expect(await catenary(["auth"], "", options())).toMatchObject({ code: 0, out: "" });
-    const login = await catenary(["login", "vault", "--scope", "read", "--json"], "", options());
-    expect(JSON.parse(login.out)).toEqual({ server: origin, status: "signed-in" });
-    const again = await catenary(["login", "vault", "--config", "catenary.json", "--json"], "", options());
-    expect(JSON.parse(again.out)).toEqual({ server: origin, status: "already-signed-in" });
+it.runIf(IS_LONG)("login, auth and logout sign in, list and forget", async () => {
+  const { origin } = new URL(String(front.url));
+  expect(await catenary(["auth"], "", options())).toMatchObject({ code: 0, out: "" });
+  const login = await catenary(["login", "vault", "--scope", "read", "--json"], "", options());
+  expect(JSON.parse(login.out)).toEqual({ server: origin, status: "signed-in" });
+  const again = await catenary(["login", "vault", "--config", "catenary.json", "--json"], "", options());
+  expect(JSON.parse(again.out)).toEqual({ server: origin, status: "already-signed-in" });
 
-    const auth = await catenary(["auth", "--json"], "", options());
-    expect(JSON.parse(auth.out)).toEqual({
-      servers: [
-        {
-          server: origin,
-          issuer: issuer.url,
-          scopes: ["read"],
-          expires: expect.any(String),
-          expired: false,
-          renewable: true,
-        },
-      ],
-    });
-    const table = await catenary(["auth"], "", options());
-    expect(table.out).toBe(`${origin}  renewed when needed  by ${issuer.url}  scopes read\n`);
-    expectNoSecrets(login.err + again.err + auth.out + table.out);
-
-    const logout = await catenary(["logout", "vault", "--json"], "", options());
-    expect(JSON.parse(logout.out)).toEqual({ removed: [origin], notRevoked: [] });
-    expect(issuer.issued.size).toBe(0);
-    expect(stored()).toEqual({});
-    expect(await catenary(["logout", origin], "", options())).toMatchObject({ code: 2 });
+  const auth = await catenary(["auth", "--json"], "", options());
+  expect(JSON.parse(auth.out)).toEqual({
+    servers: [
+      {
+        server: origin,
+        issuer: issuer.url,
+        scopes: ["read"],
+        expires: expect.any(String),
+        expired: false,
+        renewable: true,
+      },
+    ],
   });
+  const table = await catenary(["auth"], "", options());
+  expect(table.out).toBe(`${origin}  renewed when needed  by ${issuer.url}  scopes read\n`);
+  expectNoSecrets(login.err + again.err + auth.out + table.out);
 
-  it.runIf(IS_LONG)("logout forgets all servers of a host, or all", async () => {
-    await catenary(["login", "vault"], "", options());
-    const { origin, host } = new URL(String(front.url));
-    expect((await catenary(["logout", origin], "", options())).err).toBe(`Deleted the tokens of ${host}\n`);
-    await catenary(["login", "vault"], "", options());
-    issuer.pages.set("/revoke", (_request, response) => response.writeHead(503).end());
-    const all = await catenary(["logout", "--all"], "", options());
-    expect(all).toMatchObject({ code: 0 });
-    const issuerHost = new URL(issuer.url).host;
-    expect(all.err).toBe(
-      `Deleted the tokens of ${host}\n${host} may accept the deleted tokens until they expire: they could not be revoked at ${issuerHost} (it answered HTTP 503)\n`,
-    );
-    expect(stored()).toEqual({});
-  });
+  const logout = await catenary(["logout", "vault", "--json"], "", options());
+  expect(JSON.parse(logout.out)).toEqual({ removed: [origin], notRevoked: [] });
+  expect(issuer.issued.size).toBe(0);
+  expect(stored()).toEqual({});
+  expect(await catenary(["logout", origin], "", options())).toMatchObject({ code: 2 });
+});
 
-  it.runIf(IS_LONG).each([
-    [["login"], 1, "login takes one TARGET"],
-    [["login", "nobody"], 2, "There is no server nobody in catenary.json; it has vault"],
-    [["logout"], 1, "logout takes one TARGET, or --all"],
-    [["logout", "x", "--all"], 1, "logout takes one TARGET, or --all"],
-    [["auth", "x"], 1, "auth takes no arguments"],
-    [["run", "https://example.com/mcp", "--", "node"], 1, "run: unexpected argument node"],
-    [["run", "https://example.com/mcp", "--cwd", "."], 1, "--cwd needs a command, not a URL"],
-    [["run", "--scope", "a", "--", "node"], 1, "--scope needs a URL, not a command"],
-  ])("%j ends with %i", async (args, code, message) => {
-    const result = await catenary(args, "", options());
-    expect(result.code).toBe(code);
-    expect(result.err).toContain(message);
-  });
+it.runIf(IS_LONG)("login, auth and logout logout forgets all servers of a host, or all", async () => {
+  await catenary(["login", "vault"], "", options());
+  const { origin, host } = new URL(String(front.url));
+  expect((await catenary(["logout", origin], "", options())).err).toBe(`Deleted the tokens of ${host}\n`);
+  await catenary(["login", "vault"], "", options());
+  issuer.pages.set("/revoke", (_request, response) => response.writeHead(503).end());
+  const all = await catenary(["logout", "--all"], "", options());
+  expect(all).toMatchObject({ code: 0 });
+  const issuerHost = new URL(issuer.url).host;
+  expect(all.err).toBe(
+    `Deleted the tokens of ${host}\n${host} may accept the deleted tokens until they expire: they could not be revoked at ${issuerHost} (it answered HTTP 503)\n`,
+  );
+  expect(stored()).toEqual({});
+});
 
-  it.runIf(IS_LONG)("login says that a server does not ask", async () => {
-    const open = await serve(
-      createServer({ name: "open", version: "1" }).tool("a", {}, () => "a"),
-      { http: { port: 0 } },
-    );
-    const result = await catenary(["login", open.url, "--json"], "", options());
-    await open.close();
-    expect(JSON.parse(result.out)).toEqual({ server: new URL(open.url).origin, status: "not-needed" });
-  });
+it.runIf(IS_LONG).each([
+  [["login"], 1, "login takes one TARGET"],
+  [["login", "nobody"], 2, "There is no server nobody in catenary.json; it has vault"],
+  [["logout"], 1, "logout takes one TARGET, or --all"],
+  [["logout", "x", "--all"], 1, "logout takes one TARGET, or --all"],
+  [["auth", "x"], 1, "auth takes no arguments"],
+  [["run", "https://example.com/mcp", "--", "node"], 1, "run: unexpected argument node"],
+  [["run", "https://example.com/mcp", "--cwd", "."], 1, "--cwd needs a command, not a URL"],
+  [["run", "--scope", "a", "--", "node"], 1, "--scope needs a URL, not a command"],
+])("login, auth and logout: %j ends with %i", async (args, code, message) => {
+  const result = await catenary(args, "", options());
+  expect(result.code).toBe(code);
+  expect(result.err).toContain(message);
+});
+
+it.runIf(IS_LONG)("login, auth and logout login says that a server does not ask", async () => {
+  const open = await serve(
+    createServer({ name: "open", version: "1" }).tool("a", {}, () => "a"),
+    { http: { port: 0 } },
+  );
+  const result = await catenary(["login", open.url, "--json"], "", options());
+  await open.close();
+  expect(JSON.parse(result.out)).toEqual({ server: new URL(open.url).origin, status: "not-needed" });
 });

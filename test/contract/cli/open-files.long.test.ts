@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { CLI, TEST_SERVER_COMMAND } from "./cli-process.ts";
 
 const MAX_FILES = 64;
@@ -75,8 +75,9 @@ async function useUp(url: string): Promise<Socket[]> {
   return sockets;
 }
 
-describe.runIf(process.platform === "linux")("a gateway without files to open", () => {
-  it("starts its servers when it can open files again, and names no file to callers", async () => {
+it.runIf(process.platform === "linux")(
+  "a gateway without files to open starts its servers when it can open files again, and names no file to callers",
+  async () => {
     const folder = mkdtempSync(join(tmpdir(), "open-files-"));
     const config = join(folder, "catenary.json");
     const server = { command: NODE, args: ARGS };
@@ -109,5 +110,5 @@ describe.runIf(process.platform === "linux")("a gateway without files to open", 
       await once(gateway, "close");
       rmSync(folder, { recursive: true });
     }
-  });
-});
+  },
+);

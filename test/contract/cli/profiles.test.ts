@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { connect, type Client as OurClient } from "catenary";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { META } from "../../../src/protocol/model/base.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { cliRunner, type CliProcess } from "./cli-process.ts";
@@ -114,68 +114,69 @@ const ALL = [
   ...["notes_delete", "notes_only", "notes_search"],
 ];
 
-describe("paths and callers", () => {
-  it("show each caller its part, on every path, with one process for each server", async () => {
-    await start();
-    expect(await withClient("all", "/mcp", toolsOf)).toEqual(ALL);
-    expect(await withClient("eve", "/mcp", toolsOf)).toEqual(ALL);
-    const work = ["mail_only", "mail_search", "notes_delete", "notes_search"];
-    for (const path of ["/mcp", "/mcp/", "/mcp/work"]) expect(await withClient("ada", path, toolsOf)).toEqual(work);
-    expect(await withClient("eve", "/mcp/work", toolsOf)).toEqual(work);
-    expect(await withClient("ada", "/servers/mail/mcp", toolsOf)).toEqual(["mail_only", "mail_search"]);
-    expect(await withClient("eve", "/servers/mail/mcp", toolsOf)).toEqual(ALL.slice(3, 6));
-    for (const path of ["/mcp", "/mcp/home", "/servers/notes/mcp"]) {
-      expect(await withClient("bob", path, toolsOf)).toEqual(["notes_search"]);
-    }
-    const pid = (client: OurClient): Promise<unknown> => client.callTool("mail_only").then(({ content }) => content);
-    const pids = [
-      await withClient("ada", "/mcp", pid),
-      await withClient("ada", "/servers/mail/mcp", pid),
-      await withClient("eve", "/mcp/work", pid),
-      await withClient("all", "/mcp", pid),
-    ];
-    expect(new Set(pids.map((one) => JSON.stringify(one))).size).toBe(1);
-    expect(await withClient("ada", "/mcp", async ({ instructions }) => instructions)).toBe(
-      "# notes\n\nI am notes.\n\n# mail\n\nI am mail.",
-    );
-  });
+it("paths and callers show each caller its part, on every path, with one process for each server", async () => {
+  await start();
+  expect(await withClient("all", "/mcp", toolsOf)).toEqual(ALL);
+  expect(await withClient("eve", "/mcp", toolsOf)).toEqual(ALL);
+  const work = ["mail_only", "mail_search", "notes_delete", "notes_search"];
+  for (const path of ["/mcp", "/mcp/", "/mcp/work"]) expect(await withClient("ada", path, toolsOf)).toEqual(work);
+  expect(await withClient("eve", "/mcp/work", toolsOf)).toEqual(work);
+  expect(await withClient("ada", "/servers/mail/mcp", toolsOf)).toEqual(["mail_only", "mail_search"]);
+  expect(await withClient("eve", "/servers/mail/mcp", toolsOf)).toEqual(ALL.slice(3, 6));
+  for (const path of ["/mcp", "/mcp/home", "/servers/notes/mcp"]) {
+    expect(await withClient("bob", path, toolsOf)).toEqual(["notes_search"]);
+  }
+  const pid = (client: OurClient): Promise<unknown> => client.callTool("mail_only").then(({ content }) => content);
+  const pids = [
+    await withClient("ada", "/mcp", pid),
+    await withClient("ada", "/servers/mail/mcp", pid),
+    await withClient("eve", "/mcp/work", pid),
+    await withClient("all", "/mcp", pid),
+  ];
+  expect(new Set(pids.map((one) => JSON.stringify(one))).size).toBe(1);
+  expect(await withClient("ada", "/mcp", async ({ instructions }) => instructions)).toBe(
+    "# notes\n\nI am notes.\n\n# mail\n\nI am mail.",
+  );
+});
 
-  it.runIf(IS_LONG)("have nothing at other paths, and need a token", async () => {
-    await start();
-    for (const path of ["/mcp", "/mcp/work", "/servers/notes/mcp", "/servers/nope/mcp", "/nope"]) {
-      expect([path, await statusOf(path, undefined), await statusOf(path, "wrong")]).toEqual([path, 401, 401]);
-    }
-    const statuses = async (who: keyof typeof TOKENS, paths: readonly string[]): Promise<number[]> =>
-      Promise.all(paths.map((path) => statusOf(path, TOKENS[who])));
-    const paths = ["/mcp/work", "/mcp/home", "/servers/bank/mcp", "/servers/mail/mcp", "/servers/notes/mcp/"];
-    expect(await statuses("ada", paths)).toEqual([200, 404, 404, 200, 200]);
-    expect(await statuses("bob", paths)).toEqual([404, 200, 404, 404, 200]);
-    expect(await statuses("eve", paths)).toEqual([200, 200, 200, 200, 200]);
-    const odd = ["/mcp/nope", "/servers/nope/mcp", "/servers//mcp", "/servers/%E0%A4%A/mcp", "/servers/notes", "/x"];
-    expect(await statuses("eve", odd)).toEqual([404, 404, 404, 404, 404, 404]);
-    expect(await statuses("eve", ["/servers/n%6Ftes/mcp", "/servers/notes%2Fmcp"])).toEqual([200, 404]);
-  });
+it.runIf(IS_LONG)("paths and callers have nothing at other paths, and need a token", async () => {
+  await start();
+  for (const path of ["/mcp", "/mcp/work", "/servers/notes/mcp", "/servers/nope/mcp", "/nope"]) {
+    expect([path, await statusOf(path, undefined), await statusOf(path, "wrong")]).toEqual([path, 401, 401]);
+  }
+  const statuses = async (who: keyof typeof TOKENS, paths: readonly string[]): Promise<number[]> =>
+    Promise.all(paths.map((path) => statusOf(path, TOKENS[who])));
+  const paths = ["/mcp/work", "/mcp/home", "/servers/bank/mcp", "/servers/mail/mcp", "/servers/notes/mcp/"];
+  expect(await statuses("ada", paths)).toEqual([200, 404, 404, 200, 200]);
+  expect(await statuses("bob", paths)).toEqual([404, 200, 404, 404, 200]);
+  expect(await statuses("eve", paths)).toEqual([200, 200, 200, 200, 200]);
+  const odd = ["/mcp/nope", "/servers/nope/mcp", "/servers//mcp", "/servers/%E0%A4%A/mcp", "/servers/notes", "/x"];
+  expect(await statuses("eve", odd)).toEqual([404, 404, 404, 404, 404, 404]);
+  expect(await statuses("eve", ["/servers/n%6Ftes/mcp", "/servers/notes%2Fmcp"])).toEqual([200, 404]);
+});
 
-  it("give a session of one path no access at another", async () => {
-    await start();
-    const client = new Client({ name: "sdk", version: "1" });
-    const transport = new StreamableHTTPClientTransport(new URL(`${origin}/mcp/work`), { requestInit: as("ada") });
-    await client.connect(transport);
-    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("mail_search");
-    const headers = {
-      ...as("bob").headers,
-      "mcp-session-id": transport.sessionId ?? "",
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-    };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
-    for (const path of ["/mcp", "/mcp/work", "/mcp/home"]) {
-      expect((await fetch(`${origin}${path}`, { method: "POST", headers, body })).status).toBe(404);
-    }
-    await client.close();
-  });
+it("paths and callers give a session of one path no access at another", async () => {
+  await start();
+  const client = new Client({ name: "sdk", version: "1" });
+  const transport = new StreamableHTTPClientTransport(new URL(`${origin}/mcp/work`), { requestInit: as("ada") });
+  await client.connect(transport);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toContain("mail_search");
+  const headers = {
+    ...as("bob").headers,
+    "mcp-session-id": transport.sessionId ?? "",
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+  for (const path of ["/mcp", "/mcp/work", "/mcp/home"]) {
+    expect((await fetch(`${origin}${path}`, { method: "POST", headers, body })).status).toBe(404);
+  }
+  await client.close();
+});
 
-  it.runIf(IS_LONG)("end the open subscription of a caller that is removed while the gateway runs", async () => {
+it.runIf(IS_LONG)(
+  "paths and callers end the open subscription of a caller that is removed while the gateway runs",
+  async () => {
     await start();
     const method = "subscriptions/listen";
     const _meta = { [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
@@ -198,9 +199,12 @@ describe("paths and callers", () => {
     gateway.process.kill("SIGHUP");
     expect(await response.text()).toContain("You are not among the callers of this gateway");
     expect(await statusOf("/mcp", TOKENS.ada)).toBe(401);
-  });
+  },
+);
 
-  it.runIf(IS_LONG)("refuse what a profile leaves out, by every method and form of a name", async () => {
+it.runIf(IS_LONG)(
+  "paths and callers refuse what a profile leaves out, by every method and form of a name",
+  async () => {
     await start();
     // The whole gateway has been listed, so that all names are known.
     await withClient("all", "/mcp", async (client) => {
@@ -248,5 +252,5 @@ describe("paths and callers", () => {
       expect((await client.listResources()).resources).toEqual([]);
       await expect(client.readResource("notes://secret")).rejects.toThrow("not found");
     });
-  });
-});
+  },
+);

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type Client } from "catenary";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../../support/thoroughness.ts";
 import { HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
@@ -60,8 +60,10 @@ async function textOf(client: Client, tool: string): Promise<string> {
   return (content[0] as { text: string }).text;
 }
 
-describe("a changed config", () => {
-  it(`changed ${CHANGES} times under load loses no call and no client`, { timeout: 30 * 60_000 }, async () => {
+it(
+  `a changed config: changed ${CHANGES} times under load loses no call and no client`,
+  { timeout: 30 * 60_000 },
+  async () => {
     write(0);
     const one = run(["up", file, "--http", ":0", "--json"]);
     const url = await urlOf(one);
@@ -126,56 +128,53 @@ describe("a changed config", () => {
     expect(one.err).not.toMatch(/crashed|failed/);
     one.process.kill("SIGTERM");
     expect(await one.exited).toBe(0);
-  });
+  },
+);
 
-  it.runIf(IS_LONG)("is read with --watch, and on stdio too", async () => {
-    write(1);
-    const through = [CLI, "serve", file, "--watch"];
-    const stderr: string[] = [];
-    const client = await connect(
-      { command: process.execPath, args: through },
-      { onStderr: (text) => stderr.push(text) },
-    );
-    expect(await textOf(client, "changing")).toBe("changing 1");
-    const changed = new Promise<void>((resolve) => {
-      void client.listen({ toolsListChanged: true }, () => resolve());
-    });
-    writeFileSync(file, JSON.stringify({ mcpServers: { steady: program("steady") } }));
-    await changed;
-    await expect.poll(async () => (await client.listTools()).tools.map(({ name }) => name)).toEqual(["steady"]);
-    expect(stderr.join("")).toContain("was read again: removed changing");
-    await client.close();
+it.runIf(IS_LONG)("a changed config is read with --watch, and on stdio too", async () => {
+  write(1);
+  const through = [CLI, "serve", file, "--watch"];
+  const stderr: string[] = [];
+  const client = await connect({ command: process.execPath, args: through }, { onStderr: (text) => stderr.push(text) });
+  expect(await textOf(client, "changing")).toBe("changing 1");
+  const changed = new Promise<void>((resolve) => {
+    void client.listen({ toolsListChanged: true }, () => resolve());
   });
+  writeFileSync(file, JSON.stringify({ mcpServers: { steady: program("steady") } }));
+  await changed;
+  await expect.poll(async () => (await client.listTools()).tools.map(({ name }) => name)).toEqual(["steady"]);
+  expect(stderr.join("")).toContain("was read again: removed changing");
+  await client.close();
+});
 
-  it("is refused if it has errors, or adds a live server without a token; the old one goes on", async () => {
-    write(1);
-    const one = run(["up", file, "--http", ":0", "--json"]);
-    const client = await connect(await urlOf(one));
-    expect(await textOf(client, "changing")).toBe("changing 1");
-    const refused = async (text: string, message: string): Promise<void> => {
-      writeFileSync(file, text);
-      one.process.kill("SIGHUP");
-      await one.waitForStderr(message);
-      expect(await textOf(client, "changing")).toBe("changing 1");
-    };
-    await refused('{"mcpServers": {', "catenary.json has 1 error; the gateway goes on as before");
-    writeFileSync(join(folder, "broken.mjs"), "throw new Error('broken on purpose')");
-    const broken = { mcpServers: { broken: { module: "./broken.mjs" } } };
-    await refused(JSON.stringify(broken), "broken on purpose");
-    const live = { mcpServers: { js: { live: "js" } } };
-    await refused(JSON.stringify(live), "A live server was added, and callers need a token for it");
-    write(1, { listen: { port: 1 } });
+it("a changed config is refused if it has errors, or adds a live server without a token; the old one goes on", async () => {
+  write(1);
+  const one = run(["up", file, "--http", ":0", "--json"]);
+  const client = await connect(await urlOf(one));
+  expect(await textOf(client, "changing")).toBe("changing 1");
+  const refused = async (text: string, message: string): Promise<void> => {
+    writeFileSync(file, text);
     one.process.kill("SIGHUP");
-    await one.waitForStderr('"listen" has changed; that takes effect when you restart the gateway');
-    await client.close();
-  });
+    await one.waitForStderr(message);
+    expect(await textOf(client, "changing")).toBe("changing 1");
+  };
+  await refused('{"mcpServers": {', "catenary.json has 1 error; the gateway goes on as before");
+  writeFileSync(join(folder, "broken.mjs"), "throw new Error('broken on purpose')");
+  const broken = { mcpServers: { broken: { module: "./broken.mjs" } } };
+  await refused(JSON.stringify(broken), "broken on purpose");
+  const live = { mcpServers: { js: { live: "js" } } };
+  await refused(JSON.stringify(live), "A live server was added, and callers need a token for it");
+  write(1, { listen: { port: 1 } });
+  one.process.kill("SIGHUP");
+  await one.waitForStderr('"listen" has changed; that takes effect when you restart the gateway');
+  await client.close();
+});
 
-  it.runIf(HAS_TERMINAL && IS_LONG)("is not what SIGHUP means if the terminal was closed", async () => {
-    write(1);
-    const { mark, env } = markProcesses();
-    const terminal = new Terminal([process.execPath, CLI, "up", file, "--http", ":0"], { env });
-    await terminal.shows("For a client's config:");
-    await terminal.close();
-    await expectNoProcesses(mark);
-  });
+it.runIf(HAS_TERMINAL && IS_LONG)("a changed config is not what SIGHUP means if the terminal was closed", async () => {
+  write(1);
+  const { mark, env } = markProcesses();
+  const terminal = new Terminal([process.execPath, CLI, "up", file, "--http", ":0"], { env });
+  await terminal.shows("For a client's config:");
+  await terminal.close();
+  await expectNoProcesses(mark);
 });

@@ -52,63 +52,61 @@ const TRIED = CLIENTS.map(({ name }) => name).filter((name) => IS_LONG || name =
 
 const CONFIG = '{ "mcpServers": { "notes": { "command": "node", "args": ["notes.js"] } } }\n';
 
-describe("add and remove", () => {
-  it("write a config, and keep what is in it", async () => {
-    const first = await run("add", "notes", "--yes", "--env", "KEY=${KEY}", "npx", "-y", "notes", "--json");
-    expect(first).toMatchObject({ code: 0 });
-    expect(first.out).toMatch(/^catenary\.json \(new\)\n\+ \{\n/);
-    expect(first.err).toContain("catenary tools notes");
-    expect(JSON.parse(read("project/catenary.json"))).toEqual({
-      mcpServers: { notes: { command: "npx", args: ["-y", "notes", "--json"], env: { KEY: "${KEY}" } } },
-    });
-    const mode = (): number => statSync(join(home, "project/catenary.json")).mode & 0o777;
-    // It may contain secrets.
-    expect(mode()).toBe(0o600);
-    const text = read("project/catenary.json").replace("{\n", "{\n  // mine\n");
-    write("project/catenary.json", text);
-    chmodSync(join(home, "project/catenary.json"), 0o640);
-    const second = await run("add", "web", "https://example.com/mcp", "--header", "X-Key: abc", "--yes", "--json");
-    expect(JSON.parse(second.out)).toMatchObject({
-      name: "web",
-      changed: true,
-      backup: expect.stringContaining(".bak"),
-    });
-    const both = read("project/catenary.json");
-    expect(mode()).toBe(0o640);
-    expect(both).toContain("  // mine\n");
-    expect(both).toContain('"url": "https://example.com/mcp"');
-    expect(both).toContain('"X-Key": "abc"');
-    expect((await run("remove", "web", "--yes")).code).toBe(0);
-    expect(read("project/catenary.json")).toBe(text);
-    expect(backups("project")).toHaveLength(2);
+it("add and remove write a config, and keep what is in it", async () => {
+  const first = await run("add", "notes", "--yes", "--env", "KEY=${KEY}", "npx", "-y", "notes", "--json");
+  expect(first).toMatchObject({ code: 0 });
+  expect(first.out).toMatch(/^catenary\.json \(new\)\n\+ \{\n/);
+  expect(first.err).toContain("catenary tools notes");
+  expect(JSON.parse(read("project/catenary.json"))).toEqual({
+    mcpServers: { notes: { command: "npx", args: ["-y", "notes", "--json"], env: { KEY: "${KEY}" } } },
   });
+  const mode = (): number => statSync(join(home, "project/catenary.json")).mode & 0o777;
+  // It may contain secrets.
+  expect(mode()).toBe(0o600);
+  const text = read("project/catenary.json").replace("{\n", "{\n  // mine\n");
+  write("project/catenary.json", text);
+  chmodSync(join(home, "project/catenary.json"), 0o640);
+  const second = await run("add", "web", "https://example.com/mcp", "--header", "X-Key: abc", "--yes", "--json");
+  expect(JSON.parse(second.out)).toMatchObject({
+    name: "web",
+    changed: true,
+    backup: expect.stringContaining(".bak"),
+  });
+  const both = read("project/catenary.json");
+  expect(mode()).toBe(0o640);
+  expect(both).toContain("  // mine\n");
+  expect(both).toContain('"url": "https://example.com/mcp"');
+  expect(both).toContain('"X-Key": "abc"');
+  expect((await run("remove", "web", "--yes")).code).toBe(0);
+  expect(read("project/catenary.json")).toBe(text);
+  expect(backups("project")).toHaveLength(2);
+});
 
-  it.runIf(IS_LONG)("refuse what they cannot do, and write nothing", async () => {
-    write("project/catenary.json", CONFIG);
-    const refused = async (code: number, message: string, ...args: string[]): Promise<void> => {
-      expect(await run(...args)).toMatchObject({ code, err: expect.stringContaining(message) });
-    };
-    await refused(1, "Stdin is not a terminal, so nothing was written to catenary.json; --yes", "add", "x", "--", "y");
-    await refused(1, "--yes is an argument of the command here; options of add stand", "add", "x", "y", "--yes");
-    await refused(1, "catenary.json has a server notes already; --force replaces it", "add", "notes", "y", "--yes");
-    await refused(1, "add needs a COMMAND or a URL after the name", "add", "x");
-    await refused(1, "write a name before the URL: catenary add NAME https://x/", "add", "https://x/");
-    await refused(1, "--env needs a command, not a URL", "add", "x", "https://x/", "--env", "A=b");
-    await refused(2, "There is no server note in catenary.json; did you mean notes?", "remove", "note", "--yes");
-    await refused(2, "There is no config other.json", "remove", "notes", "--config", "other.json", "--yes");
-    expect(read("project/catenary.json")).toBe(CONFIG);
-    expect(backups("project")).toEqual([]);
-  });
+it.runIf(IS_LONG)("add and remove refuse what they cannot do, and write nothing", async () => {
+  write("project/catenary.json", CONFIG);
+  const refused = async (code: number, message: string, ...args: string[]): Promise<void> => {
+    expect(await run(...args)).toMatchObject({ code, err: expect.stringContaining(message) });
+  };
+  await refused(1, "Stdin is not a terminal, so nothing was written to catenary.json; --yes", "add", "x", "--", "y");
+  await refused(1, "--yes is an argument of the command here; options of add stand", "add", "x", "y", "--yes");
+  await refused(1, "catenary.json has a server notes already; --force replaces it", "add", "notes", "y", "--yes");
+  await refused(1, "add needs a COMMAND or a URL after the name", "add", "x");
+  await refused(1, "write a name before the URL: catenary add NAME https://x/", "add", "https://x/");
+  await refused(1, "--env needs a command, not a URL", "add", "x", "https://x/", "--env", "A=b");
+  await refused(2, "There is no server note in catenary.json; did you mean notes?", "remove", "note", "--yes");
+  await refused(2, "There is no config other.json", "remove", "notes", "--config", "other.json", "--yes");
+  expect(read("project/catenary.json")).toBe(CONFIG);
+  expect(backups("project")).toEqual([]);
+});
 
-  it("show the change, without secrets, with --dry-run", async () => {
-    write("project/catenary.json", '{ "mcpServers": {\n  "a": { "env": { "API_KEY": "hunter2" } }\n} }\n');
-    const { code, out, err } = await run("add", "b", "--dry-run", "node", "b.js");
-    expect({ code, err }).toEqual({ code: 0, err: "Nothing was written (--dry-run)\n" });
-    expect(out).toContain('-   "a": { "env": { "API_KEY": "*******" } }');
-    expect(out).toContain('+   "b": {');
-    expect(out).not.toContain("hunter2");
-    expect(read("project/catenary.json")).not.toContain('"b"');
-  });
+it("add and remove show the change, without secrets, with --dry-run", async () => {
+  write("project/catenary.json", '{ "mcpServers": {\n  "a": { "env": { "API_KEY": "hunter2" } }\n} }\n');
+  const { code, out, err } = await run("add", "b", "--dry-run", "node", "b.js");
+  expect({ code, err }).toEqual({ code: 0, err: "Nothing was written (--dry-run)\n" });
+  expect(out).toContain('-   "a": { "env": { "API_KEY": "*******" } }');
+  expect(out).toContain('+   "b": {');
+  expect(out).not.toContain("hunter2");
+  expect(read("project/catenary.json")).not.toContain('"b"');
 });
 
 describe("install and uninstall", () => {
@@ -116,7 +114,7 @@ describe("install and uninstall", () => {
     write("project/catenary.json", CONFIG);
   });
 
-  it.each(TRIED)("%s: writes an entry that starts the gateway, and removes it", async (name) => {
+  it.each(TRIED)("install and uninstall: %s: writes an entry that starts the gateway, and removes it", async (name) => {
     const client = CLIENTS.find((one) => one.name === name);
     if (client === undefined) throw new Error(name);
     const [file] = client.files;
@@ -147,18 +145,21 @@ describe("install and uninstall", () => {
     expect(statSync(join(dirname(path), kept[0] ?? "")).mode & 0o777).toBe(0o600);
   });
 
-  it.runIf(IS_LONG)("write a new file, one of the project, and the URL of a running gateway", async () => {
-    expect((await run("install", "vscode", "--project", "--yes")).code).toBe(0);
-    expect(JSON.parse(read("project/.vscode/mcp.json"))).toEqual({
-      servers: { catenary: { type: "stdio", command: "catenary", args: ["serve", "catenary.json"] } },
-    });
-    const url = "http://127.0.0.1:3000/mcp";
-    const json = await run("install", "cursor", "--url", url, "--name", "all", "--yes", "--json");
-    expect(JSON.parse(json.out)).toMatchObject({ client: "cursor", name: "all", changed: true });
-    expect(JSON.parse(read(".cursor/mcp.json"))).toEqual({ mcpServers: { all: { url } } });
-  });
+  it.runIf(IS_LONG)(
+    "install and uninstall write a new file, one of the project, and the URL of a running gateway",
+    async () => {
+      expect((await run("install", "vscode", "--project", "--yes")).code).toBe(0);
+      expect(JSON.parse(read("project/.vscode/mcp.json"))).toEqual({
+        servers: { catenary: { type: "stdio", command: "catenary", args: ["serve", "catenary.json"] } },
+      });
+      const url = "http://127.0.0.1:3000/mcp";
+      const json = await run("install", "cursor", "--url", url, "--name", "all", "--yes", "--json");
+      expect(JSON.parse(json.out)).toMatchObject({ client: "cursor", name: "all", changed: true });
+      expect(JSON.parse(read(".cursor/mcp.json"))).toEqual({ mcpServers: { all: { url } } });
+    },
+  );
 
-  it("let a client that can only start commands use a running gateway, with the token in its environment", async () => {
+  it("install and uninstall let a client that can only start commands use a running gateway, with the token in its environment", async () => {
     const url = "http://127.0.0.1:9/mcp";
     const file = ".config/Claude/claude_desktop_config.json";
     const install = (...more: string[]): Promise<CliResult> =>
@@ -182,7 +183,7 @@ describe("install and uninstall", () => {
     expect(read(file)).not.toContain("catenary");
   });
 
-  it("do not write a URL with a password, and do not repeat it", async () => {
+  it("install and uninstall do not write a URL with a password, and do not repeat it", async () => {
     const urls = ["http://ann:s3cret@127.0.0.1:9/mcp", "http://:s3cret@127.0.0.1:9/mcp", "ann:s3cret@127.0.0.1:9/mcp"];
     const results = await Promise.all(urls.map((url) => run("install", "cursor", "--url", url, "--yes")));
     expect(results.map(({ code }) => code)).toEqual([1, 1, 1]);
@@ -193,7 +194,7 @@ describe("install and uninstall", () => {
     expect(existsSync(join(home, ".cursor/mcp.json"))).toBe(false);
   });
 
-  it("write --code for a gateway that the client starts", async () => {
+  it("install and uninstall write --code for a gateway that the client starts", async () => {
     expect((await run("install", "cursor", "--code", "--yes")).code).toBe(0);
     expect(JSON.parse(read(".cursor/mcp.json"))).toMatchObject({
       mcpServers: { catenary: { args: [CLI, "serve", join(project, "catenary.json"), "--code"] } },
@@ -204,13 +205,13 @@ describe("install and uninstall", () => {
     });
   });
 
-  it("mention the servers that the client has beside the gateway", async () => {
+  it("install and uninstall mention the servers that the client has beside the gateway", async () => {
     write(".cursor/mcp.json", '{ "mcpServers": { "files": { "command": "files-mcp" } } }');
     const { err } = await run("install", "cursor", "--yes");
     expect(err).toContain("cursor also has 1 server of its own (files); `catenary import cursor`");
   });
 
-  it.runIf(IS_LONG)("refuse what they cannot do, and write nothing", async () => {
+  it.runIf(IS_LONG)("install and uninstall refuse what they cannot do, and write nothing", async () => {
     const refused = async (code: number, message: string, ...args: string[]): Promise<void> => {
       expect(await run(...args)).toMatchObject({ code, err: expect.stringContaining(message) });
     };
@@ -228,7 +229,7 @@ describe("install and uninstall", () => {
   });
 
   it.runIf(IS_LONG)(
-    "follow a symbolic link within the home folder, but not out of the folder of a project",
+    "install and uninstall follow a symbolic link within the home folder, but not out of the folder of a project",
     async () => {
       const dotfile = write("dotfiles/mcp.json", "{}\n");
       mkdirSync(join(home, ".cursor"));
@@ -250,7 +251,7 @@ describe("install and uninstall", () => {
     },
   );
 
-  it.runIf(HAS_TERMINAL)("ask at a terminal", async () => {
+  it.runIf(HAS_TERMINAL)("install and uninstall ask at a terminal", async () => {
     const ask = async (answer: string): Promise<number | null> => {
       const terminal = new Terminal([process.execPath, CLI, "install", "cursor"], { cwd: project, env });
       await terminal.shows("Write ~/.cursor/mcp.json? [y/N]:");
@@ -266,105 +267,103 @@ describe("install and uninstall", () => {
   });
 });
 
-describe("import", () => {
-  const servers = (): Record<string, unknown> =>
-    (JSON.parse(read("project/catenary.json")) as { mcpServers: Record<string, unknown> }).mcpServers;
+const servers = (): Record<string, unknown> =>
+  (JSON.parse(read("project/catenary.json")) as { mcpServers: Record<string, unknown> }).mcpServers;
 
-  it.runIf(IS_LONG)("brings the servers of all clients into one config, in our format", async () => {
-    const cursor = {
-      files: { command: "npx", args: ["-y", "files", "."], env: { KEY: "1" } },
-      catenary: { command: process.execPath, args: [CLI, "serve", "x.json"] },
-    };
-    write(".cursor/mcp.json", JSON.stringify({ mcpServers: cursor }));
-    write(".codex/config.toml", '[mcp_servers.docs]\nurl = "https://example.com/mcp"\nbearer_token_env_var = "DOCS"\n');
-    write(".gemini/settings.json", '{ "theme": "x", "mcpServers": { "files": { "command": "other" } } }');
-    const cline = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
-    const notes = { command: "notes", timeout: 60, autoApprove: ["a"], disabledTools: ["b"], type: "stdio" };
-    write(cline, JSON.stringify({ mcpServers: { notes } }));
-    const inputs = [
-      { id: "key", type: "promptString", password: true },
-      { id: "unused", type: "promptString" },
-    ];
-    const vscode = {
-      type: "stdio",
-      command: "./server.js",
-      args: ["${workspaceFolder}/a"],
-      env: { K: "${input:key}" },
-    };
-    write("project/.vscode/mcp.json", JSON.stringify({ servers: { local: vscode }, inputs }));
-    const before = read(".cursor/mcp.json");
-    write("project/server.js", "");
-    const { code, err, out } = await run("import", "--yes", "--json");
-    expect({ code, err }).toMatchObject({
-      code: 0,
-      err: expect.stringContaining("files of Gemini CLI is imported as files-gemini; Cursor has another files"),
-    });
-    expect((JSON.parse(out) as { imported: { name: string }[] }).imported.map(({ name }) => name).toSorted()).toEqual([
-      "docs",
-      "files",
-      "files-gemini",
-      "local",
-      "notes",
-    ]);
-    expect(servers()).toEqual({
-      files: cursor.files,
-      "files-gemini": { command: "other" },
-      docs: { url: "https://example.com/mcp", headers: { Authorization: "Bearer ${DOCS}" } },
-      notes: { command: "notes", timeoutMs: 60_000, exclude: ["b"] },
-      local: { command: join(project, "server.js"), args: [join(project, "a")], env: { K: "${input:key}" } },
-    });
-    expect(JSON.parse(read("project/catenary.json"))).toMatchObject({ inputs: [inputs[0]] });
-    expect(read(".cursor/mcp.json")).toBe(before);
-    expect(await catenary(["check"], "", { cwd: project, env: { ...env, DOCS: "x" } })).toMatchObject({ code: 0 });
-    expect((await run("import", "cursor", "--yes")).err).toContain("catenary.json has these servers already");
+it.runIf(IS_LONG)("import brings the servers of all clients into one config, in our format", async () => {
+  const cursor = {
+    files: { command: "npx", args: ["-y", "files", "."], env: { KEY: "1" } },
+    catenary: { command: process.execPath, args: [CLI, "serve", "x.json"] },
+  };
+  write(".cursor/mcp.json", JSON.stringify({ mcpServers: cursor }));
+  write(".codex/config.toml", '[mcp_servers.docs]\nurl = "https://example.com/mcp"\nbearer_token_env_var = "DOCS"\n');
+  write(".gemini/settings.json", '{ "theme": "x", "mcpServers": { "files": { "command": "other" } } }');
+  const cline = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
+  const notes = { command: "notes", timeout: 60, autoApprove: ["a"], disabledTools: ["b"], type: "stdio" };
+  write(cline, JSON.stringify({ mcpServers: { notes } }));
+  const inputs = [
+    { id: "key", type: "promptString", password: true },
+    { id: "unused", type: "promptString" },
+  ];
+  const vscode = {
+    type: "stdio",
+    command: "./server.js",
+    args: ["${workspaceFolder}/a"],
+    env: { K: "${input:key}" },
+  };
+  write("project/.vscode/mcp.json", JSON.stringify({ servers: { local: vscode }, inputs }));
+  const before = read(".cursor/mcp.json");
+  write("project/server.js", "");
+  const { code, err, out } = await run("import", "--yes", "--json");
+  expect({ code, err }).toMatchObject({
+    code: 0,
+    err: expect.stringContaining("files of Gemini CLI is imported as files-gemini; Cursor has another files"),
   });
+  expect((JSON.parse(out) as { imported: { name: string }[] }).imported.map(({ name }) => name).toSorted()).toEqual([
+    "docs",
+    "files",
+    "files-gemini",
+    "local",
+    "notes",
+  ]);
+  expect(servers()).toEqual({
+    files: cursor.files,
+    "files-gemini": { command: "other" },
+    docs: { url: "https://example.com/mcp", headers: { Authorization: "Bearer ${DOCS}" } },
+    notes: { command: "notes", timeoutMs: 60_000, exclude: ["b"] },
+    local: { command: join(project, "server.js"), args: [join(project, "a")], env: { K: "${input:key}" } },
+  });
+  expect(JSON.parse(read("project/catenary.json"))).toMatchObject({ inputs: [inputs[0]] });
+  expect(read(".cursor/mcp.json")).toBe(before);
+  expect(await catenary(["check"], "", { cwd: project, env: { ...env, DOCS: "x" } })).toMatchObject({ code: 0 });
+  expect((await run("import", "cursor", "--yes")).err).toContain("catenary.json has these servers already");
+});
 
-  it("gives servers of one name with other keys names of their own, also those that Claude Code has for folders", async () => {
-    const github = (key: string): object => ({
-      command: "npx",
-      args: ["-y", "github-mcp"],
-      env: { GITHUB_TOKEN: key },
-    });
-    const projects = {
-      [project]: { mcpServers: { here: { command: "here" } } },
-      "/srv/one": { mcpServers: { github: github("mine"), there: { command: "there" } } },
-      "/srv/two": { mcpServers: { there: { command: "there" }, script: { command: "./run.sh" } } },
-    };
-    write(".claude.json", JSON.stringify({ mcpServers: { github: github("mine") }, projects }));
-    write(".cursor/mcp.json", JSON.stringify({ mcpServers: { github: github("of-work") } }));
-    const { code, err } = await run("import", "--yes");
-    expect({ code, err }).toEqual({
-      code: 0,
-      err: expect.stringContaining("github of Cursor is imported as github-cursor; Claude Code has another github\n"),
-    });
-    const imported = {
-      here: { command: "here", cwd: project },
-      github: github("mine"),
-      there: { command: "there" },
-      script: { command: "/srv/two/run.sh" },
-      "github-cursor": github("of-work"),
-    };
-    expect(servers()).toEqual(imported);
-    // A secret that has become a variable, and a setting, do not make it another server.
-    const edited = { ...imported, github: { ...github("${GITHUB_TOKEN}"), timeoutMs: 5_000 } };
-    write("project/catenary.json", JSON.stringify({ mcpServers: edited }));
-    expect((await run("import", "--yes")).err).toContain("catenary.json has these servers already");
-    expect(servers()).toEqual(edited);
+it("import gives servers of one name with other keys names of their own, also those that Claude Code has for folders", async () => {
+  const github = (key: string): object => ({
+    command: "npx",
+    args: ["-y", "github-mcp"],
+    env: { GITHUB_TOKEN: key },
   });
+  const projects = {
+    [project]: { mcpServers: { here: { command: "here" } } },
+    "/srv/one": { mcpServers: { github: github("mine"), there: { command: "there" } } },
+    "/srv/two": { mcpServers: { there: { command: "there" }, script: { command: "./run.sh" } } },
+  };
+  write(".claude.json", JSON.stringify({ mcpServers: { github: github("mine") }, projects }));
+  write(".cursor/mcp.json", JSON.stringify({ mcpServers: { github: github("of-work") } }));
+  const { code, err } = await run("import", "--yes");
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: expect.stringContaining("github of Cursor is imported as github-cursor; Claude Code has another github\n"),
+  });
+  const imported = {
+    here: { command: "here", cwd: project },
+    github: github("mine"),
+    there: { command: "there" },
+    script: { command: "/srv/two/run.sh" },
+    "github-cursor": github("of-work"),
+  };
+  expect(servers()).toEqual(imported);
+  // A secret that has become a variable, and a setting, do not make it another server.
+  const edited = { ...imported, github: { ...github("${GITHUB_TOKEN}"), timeoutMs: 5_000 } };
+  write("project/catenary.json", JSON.stringify({ mcpServers: edited }));
+  expect((await run("import", "--yes")).err).toContain("catenary.json has these servers already");
+  expect(servers()).toEqual(edited);
+});
 
-  it.runIf(IS_LONG)("takes a file, keeps what the config has, and refuses what is not there", async () => {
-    write("project/catenary.json", CONFIG.replace("{", "{ // mine\n"));
-    write("other/mcp.json", '{ "mcpServers": { "notes": { "command": "x" }, "more": { "command": "y" } } }');
-    const { code, err } = await run("import", join(home, "other/mcp.json"), "--yes");
-    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("catenary.json has another notes") });
-    expect(read("project/catenary.json")).toContain("// mine");
-    expect(read("project/catenary.json")).toContain('"more"');
-    expect(await run("import", "windsurf", "--yes")).toMatchObject({
-      code: 2,
-      err: "catenary: There is no config of windsurf; looked for ~/.codeium/windsurf/mcp_config.json\n",
-    });
-    expect(await run("import", "none.json")).toMatchObject({ code: 2, err: "catenary: There is no file none.json\n" });
-    write(".cursor/mcp.json", "{ 1 }");
-    expect(await run("import", "cursor")).toMatchObject({ code: 1, err: expect.stringContaining("cannot be read") });
+it.runIf(IS_LONG)("import takes a file, keeps what the config has, and refuses what is not there", async () => {
+  write("project/catenary.json", CONFIG.replace("{", "{ // mine\n"));
+  write("other/mcp.json", '{ "mcpServers": { "notes": { "command": "x" }, "more": { "command": "y" } } }');
+  const { code, err } = await run("import", join(home, "other/mcp.json"), "--yes");
+  expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("catenary.json has another notes") });
+  expect(read("project/catenary.json")).toContain("// mine");
+  expect(read("project/catenary.json")).toContain('"more"');
+  expect(await run("import", "windsurf", "--yes")).toMatchObject({
+    code: 2,
+    err: "catenary: There is no config of windsurf; looked for ~/.codeium/windsurf/mcp_config.json\n",
   });
+  expect(await run("import", "none.json")).toMatchObject({ code: 2, err: "catenary: There is no file none.json\n" });
+  write(".cursor/mcp.json", "{ 1 }");
+  expect(await run("import", "cursor")).toMatchObject({ code: 1, err: expect.stringContaining("cannot be read") });
 });

@@ -5,7 +5,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { CLI, cliRunner, expectNoProcesses, markProcesses } from "./cli-process.ts";
 
@@ -63,26 +63,27 @@ function open(...args: readonly string[]): Terminal {
 const QUESTION = "Start them? [y/N]";
 const SERVING = "Serving catenary.json at";
 
-describe.runIf(HAS_TERMINAL)("at a terminal, a config that is not named", () => {
-  it("is shown and asked about, once", async () => {
-    const first = up();
-    await first.shows(QUESTION);
-    expect(first.screen).toContain("catenary.json is new to Catenary. These programs would run with your rights:");
-    expect(first.screen).toContain("  notes: node first.js --token *********");
-    expect(first.screen).toContain("${SECRET}");
-    expect(first.screen).toContain("  web: the server at https://example.com\n");
-    expect(first.screen).toMatch(/ {2}middleware: the module .*use\.mjs/);
-    expect(first.bytes).not.toMatch(/s3cr3t|hush-hush/);
-    expect(first.screen).not.toContain(SERVING);
-    first.type(`y${ENTER}`);
-    await first.shows(SERVING);
-    await stop();
-    const second = up();
-    await second.shows(SERVING);
-    expect(second.screen).not.toContain(QUESTION);
-  });
+it.runIf(HAS_TERMINAL)("at a terminal, a config that is not named is shown and asked about, once", async () => {
+  const first = up();
+  await first.shows(QUESTION);
+  expect(first.screen).toContain("catenary.json is new to Catenary. These programs would run with your rights:");
+  expect(first.screen).toContain("  notes: node first.js --token *********");
+  expect(first.screen).toContain("${SECRET}");
+  expect(first.screen).toContain("  web: the server at https://example.com\n");
+  expect(first.screen).toMatch(/ {2}middleware: the module .*use\.mjs/);
+  expect(first.bytes).not.toMatch(/s3cr3t|hush-hush/);
+  expect(first.screen).not.toContain(SERVING);
+  first.type(`y${ENTER}`);
+  await first.shows(SERVING);
+  await stop();
+  const second = up();
+  await second.shows(SERVING);
+  expect(second.screen).not.toContain(QUESTION);
+});
 
-  it("is asked about again when it has changed", async () => {
+it.runIf(HAS_TERMINAL)(
+  "at a terminal, a config that is not named is asked about again when it has changed",
+  async () => {
     const first = up("--yes");
     await first.shows(SERVING);
     expect(first.screen).not.toContain(QUESTION);
@@ -94,9 +95,12 @@ describe.runIf(HAS_TERMINAL)("at a terminal, a config that is not named", () => 
     second.type(`n${ENTER}`);
     expect(await second.exited).toBe(1);
     expect(second.screen).toContain("catenary.json was not used, and nothing was started; read the file, then run");
-  });
+  },
+);
 
-  it("is loaded as it was shown, whatever is written to it while the question is open", async () => {
+it.runIf(HAS_TERMINAL)(
+  "at a terminal, a config that is not named is loaded as it was shown, whatever is written to it while the question is open",
+  async () => {
     const asked = up();
     await asked.shows(QUESTION);
     write("second");
@@ -109,9 +113,12 @@ describe.runIf(HAS_TERMINAL)("at a terminal, a config that is not named", () => 
     const again = up();
     await again.shows(QUESTION);
     expect(again.screen).toContain("notes: node second.js");
-  });
+  },
+);
 
-  it("is asked about again when a module that it loads, or one that this imports, has changed", async () => {
+it.runIf(HAS_TERMINAL)(
+  "at a terminal, a config that is not named is asked about again when a module that it loads, or one that this imports, has changed",
+  async () => {
     const file = (name: string): string => join(folder, "project", name);
     writeFileSync(
       file("use.mjs"),
@@ -129,37 +136,37 @@ describe.runIf(HAS_TERMINAL)("at a terminal, a config that is not named", () => 
     asked.type(`y${ENTER}`);
     expect(await asked.exited).toBe(1);
     expect(asked.screen).toContain("A file that catenary.json runs has changed since you were asked");
-  });
+  },
+);
 
-  it("is served on stdio after the answer", async () => {
-    const served = open("serve");
-    await served.shows(QUESTION);
-    served.type(`y${ENTER}`);
-    // From here on, the gateway reads stdin, not the question.
-    await served.shows("looked for");
-    served.type(`{"jsonrpc":"2.0","id":1,"method":"ping"}${ENTER}`);
-    await served.shows('"id":1,"result":{}');
-    served.type(CTRL_D);
-    expect(await served.exited).toBe(0);
-  });
+it.runIf(HAS_TERMINAL)("at a terminal, a config that is not named is served on stdio after the answer", async () => {
+  const served = open("serve");
+  await served.shows(QUESTION);
+  served.type(`y${ENTER}`);
+  // From here on, the gateway reads stdin, not the question.
+  await served.shows("looked for");
+  served.type(`{"jsonrpc":"2.0","id":1,"method":"ping"}${ENTER}`);
+  await served.shows('"id":1,"result":{}');
+  served.type(CTRL_D);
+  expect(await served.exited).toBe(0);
+});
 
-  it.each([["tools", "notes"], ["call", "notes", "search"], ["doctor", "notes"], ["doctor"]])(
-    "is asked about by %s %s",
-    async (...args) => {
-      const asked = open(...args);
-      await asked.shows(QUESTION);
-      asked.type(`n${ENTER}`);
-      expect(await asked.exited).toBe(1);
-      expect(asked.screen).toContain("nothing was started");
-      expect(asked.screen).not.toContain("first.js:");
-    },
-  );
+it.runIf(HAS_TERMINAL).each([["tools", "notes"], ["call", "notes", "search"], ["doctor", "notes"], ["doctor"]])(
+  "at a terminal, a config that is not named is asked about by %s %s",
+  async (...args) => {
+    const asked = open(...args);
+    await asked.shows(QUESTION);
+    asked.type(`n${ENTER}`);
+    expect(await asked.exited).toBe(1);
+    expect(asked.screen).toContain("nothing was started");
+    expect(asked.screen).not.toContain("first.js:");
+  },
+);
 
-  it("is not asked about if it is named", async () => {
-    const named = up("catenary.json");
-    await named.shows(SERVING);
-    expect(named.screen).not.toContain(QUESTION);
-  });
+it.runIf(HAS_TERMINAL)("at a terminal, a config that is not named is not asked about if it is named", async () => {
+  const named = up("catenary.json");
+  await named.shows(SERVING);
+  expect(named.screen).not.toContain(QUESTION);
 });
 
 it("without a terminal, nobody is asked", async () => {

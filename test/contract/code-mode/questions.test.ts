@@ -23,7 +23,7 @@ const CASES = [
 ];
 
 describe.each(CASES)("a caller of $revision over $transport, with a server of $server", (one) => {
-  it("answers what tools ask during a run", async () => {
+  it("a caller answers what tools ask during a run", async () => {
     const { transport, revision, server } = one;
     const received = new Received();
     const options = { ...answering("ada", received), revision };

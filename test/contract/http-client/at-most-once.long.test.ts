@@ -2,7 +2,7 @@
 // only an executed call has a result, and the client works afterwards. fast-check prints the seed of a failed run.
 
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import {
   cut,
   drip,
@@ -113,14 +113,12 @@ async function play(options: FaultyServerOptions, script: readonly { event: Even
   }
 }
 
-describe("a call runs at most once", () => {
-  it.concurrent.each([...Object.entries(STYLES), ["legacy HTTP+SSE", LEGACY_SSE] as const])(
-    "with random faults (%s)",
-    async (_, options) => {
-      await fc.assert(
-        fc.asyncProperty(steps, (script) => play(options, script)),
-        { numRuns: RUNS, endOnFailure: true },
-      );
-    },
-  );
-});
+it.concurrent.each([...Object.entries(STYLES), ["legacy HTTP+SSE", LEGACY_SSE] as const])(
+  "a call runs at most once with random faults (%s)",
+  async (_, options) => {
+    await fc.assert(
+      fc.asyncProperty(steps, (script) => play(options, script)),
+      { numRuns: RUNS, endOnFailure: true },
+    );
+  },
+);

@@ -3,7 +3,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { compiled } from "../../support/programs.ts";
 import { connect } from "../../../src/client/index.ts";
 import { cut, hangUp, silence, status } from "../../support/faulty-server/faults.ts";
@@ -39,70 +39,66 @@ async function failing(
   return server;
 }
 
-describe("a process exits by itself", () => {
-  it("after calls, subscriptions, cancellations and broken connections, in each style", async () => {
-    const tasks: [string, FaultyServer][] = [];
-    for (const options of [stateless, session, LEGACY_SSE]) {
-      for (const name of ["calls", "subscribes", "cancels", "closes during a call"])
-        tasks.push([name, await startServer(options)]);
-      tasks.push(["fails", await failing(options, "tools/call", hangUp)]);
-      tasks.push(["fails", await failing(options, "tools/call", status(500))]);
-      tasks.push(["cannot connect", await failing(options, "*", status(404))]);
-      tasks.push(["cannot connect", await failing(options, "*", silence)]);
-    }
-    await runAndExit(...tasks);
-  });
-
-  it("after its clients were closed while they waited for a retry", async () => {
-    await runAndExit(
-      ["closes while waiting", await failing(stateless, "tools/list", hangUp)],
-      ["closes while waiting", await failing(stateless, "tools/call", silence)],
-      ["closes while waiting", await failing(slowRetry, "tools/call", cut(400))],
-      ["closes while waiting", await failing(session, "GET", hangUp)],
-      ["closes while waiting", await failing(session, "GET", silence)],
-      ["calls", await failing(session, "DELETE", silence)],
-      ["calls", await failing(session, "notifications/initialized", status(500))],
-    );
-  });
+it("a process exits by itself after calls, subscriptions, cancellations and broken connections, in each style", async () => {
+  const tasks: [string, FaultyServer][] = [];
+  for (const options of [stateless, session, LEGACY_SSE]) {
+    for (const name of ["calls", "subscribes", "cancels", "closes during a call"])
+      tasks.push([name, await startServer(options)]);
+    tasks.push(["fails", await failing(options, "tools/call", hangUp)]);
+    tasks.push(["fails", await failing(options, "tools/call", status(500))]);
+    tasks.push(["cannot connect", await failing(options, "*", status(404))]);
+    tasks.push(["cannot connect", await failing(options, "*", silence)]);
+  }
+  await runAndExit(...tasks);
 });
 
-describe("a closed client", () => {
-  it.each([...Object.entries(STYLES), ["legacy HTTP+SSE", LEGACY_SSE] as const])(
-    "leaves no timer and no connection in the process (%s)",
-    async (_, options) => {
-      const server = await startServer(options);
-      const count = (): number =>
-        process.getActiveResourcesInfo().filter((kind) => kind === "Timeout" || kind === "TCPSocketWrap").length;
-      const before = count();
-      for (let n = 0; n < 5; n += 1) {
-        const client = await connect(server.url);
-        await client.callTool("run", { key: `k${n}` });
-        await client.close();
-      }
-      await server.until(() => server.server.connections === 0);
-      for (let turns = 0; turns < 3; turns += 1) await new Promise((resolve) => setImmediate(resolve));
-      expect(count()).toBeLessThanOrEqual(before);
-    },
+it("a process exits by itself after its clients were closed while they waited for a retry", async () => {
+  await runAndExit(
+    ["closes while waiting", await failing(stateless, "tools/list", hangUp)],
+    ["closes while waiting", await failing(stateless, "tools/call", silence)],
+    ["closes while waiting", await failing(slowRetry, "tools/call", cut(400))],
+    ["closes while waiting", await failing(session, "GET", hangUp)],
+    ["closes while waiting", await failing(session, "GET", silence)],
+    ["calls", await failing(session, "DELETE", silence)],
+    ["calls", await failing(session, "notifications/initialized", status(500))],
   );
+});
 
-  it("does not close other clients", async () => {
-    const server = await startServer(session);
-    const [one, two] = [await connect(server.url), await connect(server.url)];
-    await one.close();
-    await two.callTool("run", { key: "a" });
-    await two.close();
-    expect(server.count("DELETE")).toBe(2);
-  });
+it.each([...Object.entries(STYLES), ["legacy HTTP+SSE", LEGACY_SSE] as const])(
+  "a closed client leaves no timer and no connection in the process (%s)",
+  async (_, options) => {
+    const server = await startServer(options);
+    const count = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => kind === "Timeout" || kind === "TCPSocketWrap").length;
+    const before = count();
+    for (let n = 0; n < 5; n += 1) {
+      const client = await connect(server.url);
+      await client.callTool("run", { key: `k${n}` });
+      await client.close();
+    }
+    await server.until(() => server.server.connections === 0);
+    for (let turns = 0; turns < 3; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(count()).toBeLessThanOrEqual(before);
+  },
+);
 
-  it("may be closed twice, and by its signal", async () => {
-    const server = await startServer(session);
-    const stop = new AbortController();
-    const client = await connect(server.url, { signal: stop.signal });
-    stop.abort();
-    expect(await client.closed).toBeUndefined();
-    await Promise.all([client.close(), client.close()]);
-    expect(server.count("DELETE")).toBe(1);
-    await expect(client.callTool("run", { key: "a" })).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
-    expect(server.backend.runCount("a")).toBe(0);
-  });
+it("a closed client does not close other clients", async () => {
+  const server = await startServer(session);
+  const [one, two] = [await connect(server.url), await connect(server.url)];
+  await one.close();
+  await two.callTool("run", { key: "a" });
+  await two.close();
+  expect(server.count("DELETE")).toBe(2);
+});
+
+it("a closed client may be closed twice, and by its signal", async () => {
+  const server = await startServer(session);
+  const stop = new AbortController();
+  const client = await connect(server.url, { signal: stop.signal });
+  stop.abort();
+  expect(await client.closed).toBeUndefined();
+  await Promise.all([client.close(), client.close()]);
+  expect(server.count("DELETE")).toBe(1);
+  await expect(client.callTool("run", { key: "a" })).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
+  expect(server.backend.runCount("a")).toBe(0);
 });

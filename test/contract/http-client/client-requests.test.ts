@@ -28,7 +28,7 @@ function user(): { asked: number; elicit: () => { action: "accept"; content: { n
 const ANSWER = '{"action":"accept","content":{"name":"Ada"}}';
 
 describe.each(KINDS)("a request of the server (%s)", (_, options) => {
-  it("reaches the user once, and is answered with its id", async () => {
+  it("a request of the server reaches the user once, and is answered with its id", async () => {
     const person = user();
     const { server, client } = await startAndConnect(options, { elicit: person.elicit });
     for (const key of ["a", "b"]) expect(textOf(await client.callTool("ask", { key }))).toBe(ANSWER);
@@ -40,7 +40,7 @@ describe.each(KINDS)("a request of the server (%s)", (_, options) => {
     ["closes the connection of", hangUp],
     ["resets the connection of", reset],
     ["cuts off its response to", cut(10)],
-  ])("is answered again if the server %s the first answer", async (_name, fault) => {
+  ])("a request of the server is answered again if the server %s the first answer", async (_name, fault) => {
     const person = user();
     const { server, client } = await startAndConnect(options, { elicit: person.elicit });
     server.inject("response", fault);
@@ -49,7 +49,7 @@ describe.each(KINDS)("a request of the server (%s)", (_, options) => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("does not fail its call before the timeout if the answer is refused, and the client works", async () => {
+  it("a request of the server does not fail its call before the timeout if the answer is refused, and the client works", async () => {
     const person = user();
     const { server, client } = await startAndConnect(options, { elicit: person.elicit });
     server.inject("response", status(500), 10);
@@ -64,7 +64,7 @@ describe.each(KINDS)("a request of the server (%s)", (_, options) => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("is cancelled at the server when its call is cancelled", async () => {
+  it("a request of the server is cancelled at the server when its call is cancelled", async () => {
     const stop = new AbortController();
     let onRequest: () => void = () => undefined;
     const asked = new Promise<void>((resolve) => (onRequest = resolve));
@@ -83,42 +83,40 @@ describe.each(KINDS)("a request of the server (%s)", (_, options) => {
   });
 });
 
-describe("a request on a stream that breaks", () => {
-  it("reaches the user once, wherever the stream is cut off", async () => {
-    const measured = await startAndConnect(SESSION, { elicit: user().elicit });
-    await measured.client.callTool("ask", { key: "a" });
-    const length = measured.server.requests.find(({ operation }) => operation === "tools/call")?.sent ?? 0;
-    const cuts = Array.from({ length: 20 }, (_, n) => Math.floor((length * (n + 1)) / 20));
-    await Promise.all(
-      cuts.map(async (bytes) => {
-        const person = user();
-        const { server, client } = await startAndConnect(SESSION, { elicit: person.elicit });
-        server.inject("tools/call", cut(bytes));
-        const { value, error } = await outcome(client.callTool("ask", { key: "a" }));
-        expect(server.backend.runCount("a")).toBe(1);
-        if (error === undefined) {
-          expect(textOf(value ?? {})).toBe(ANSWER);
-          expect(person.asked).toBe(1);
-          expect(server.backend.responses).toHaveLength(1);
-        } else {
-          expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
-          expect(person.asked).toBeLessThanOrEqual(1);
-        }
-      }),
-    );
-  });
+it("a request on a stream that breaks reaches the user once, wherever the stream is cut off", async () => {
+  const measured = await startAndConnect(SESSION, { elicit: user().elicit });
+  await measured.client.callTool("ask", { key: "a" });
+  const length = measured.server.requests.find(({ operation }) => operation === "tools/call")?.sent ?? 0;
+  const cuts = Array.from({ length: 20 }, (_, n) => Math.floor((length * (n + 1)) / 20));
+  await Promise.all(
+    cuts.map(async (bytes) => {
+      const person = user();
+      const { server, client } = await startAndConnect(SESSION, { elicit: person.elicit });
+      server.inject("tools/call", cut(bytes));
+      const { value, error } = await outcome(client.callTool("ask", { key: "a" }));
+      expect(server.backend.runCount("a")).toBe(1);
+      if (error === undefined) {
+        expect(textOf(value ?? {})).toBe(ANSWER);
+        expect(person.asked).toBe(1);
+        expect(server.backend.responses).toHaveLength(1);
+      } else {
+        expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
+        expect(person.asked).toBeLessThanOrEqual(1);
+      }
+    }),
+  );
+});
 
-  it("is lost if the server restarts: the call fails, and the next one asks again", async () => {
-    const person = user();
-    const { server, client } = await startAndConnect(SESSION, { elicit: person.elicit });
-    server.inject("response", async (request) => {
-      request.hangUp();
-      await server.restart();
-    });
-    const { error } = await outcome(client.callTool("ask", { key: "a" }));
-    expectHelpful(error);
-    expect(error).toMatchObject({ mayHaveRun: true });
-    expect(textOf(await client.callTool("ask", { key: "b" }))).toBe(ANSWER);
-    expect(server.backend.runCount("a")).toBe(1);
+it("a request on a stream that breaks is lost if the server restarts: the call fails, and the next one asks again", async () => {
+  const person = user();
+  const { server, client } = await startAndConnect(SESSION, { elicit: person.elicit });
+  server.inject("response", async (request) => {
+    request.hangUp();
+    await server.restart();
   });
+  const { error } = await outcome(client.callTool("ask", { key: "a" }));
+  expectHelpful(error);
+  expect(error).toMatchObject({ mayHaveRun: true });
+  expect(textOf(await client.callTool("ask", { key: "b" }))).toBe(ANSWER);
+  expect(server.backend.runCount("a")).toBe(1);
 });

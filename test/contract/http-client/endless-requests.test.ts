@@ -36,36 +36,39 @@ async function connectWithStream(
 }
 
 describe.each(KINDS)("endless requests of a server (%s)", (_, options) => {
-  it.runIf(IS_LONG)("take a bounded number of connections, and are answered later", async () => {
-    const server = await startServer(options);
-    const held: RawRequest[] = [];
-    let isHolding = true;
-    let most = 0;
-    server.inject(
-      "response",
-      (request) => {
-        most = Math.max(most, server.server.connections);
-        if (isHolding) held.push(request);
-        else request.answer(202);
-      },
-      Number.POSITIVE_INFINITY,
-    );
-    const { client, stream } = await connectWithStream(server);
-    for (let id = 1; id <= PINGS; id += 1) send(stream, { id, method: "ping" });
-    await server.until(() => held.length >= MAX_ANSWERS);
-    // A call goes through, on a connection of its own.
-    if (options.style === "session") expect(textOf(await client.callTool("echo", { key: "a" }))).not.toBe("");
-    expect(held).toHaveLength(MAX_ANSWERS);
-    isHolding = false;
-    for (const request of held) request.answer(202);
-    await server.until(() => server.count("response") === PINGS);
-    // The answers, the stream, the call, and idle connections of earlier requests.
-    expect(most).toBeLessThanOrEqual(MAX_ANSWERS + 8);
-    const ids = server.requests.filter((one) => one.operation === "response").map((one) => Number(one.json?.["id"]));
-    expect(new Set(ids).size).toBe(PINGS);
-  });
+  it.runIf(IS_LONG)(
+    "endless requests of a server take a bounded number of connections, and are answered later",
+    async () => {
+      const server = await startServer(options);
+      const held: RawRequest[] = [];
+      let isHolding = true;
+      let most = 0;
+      server.inject(
+        "response",
+        (request) => {
+          most = Math.max(most, server.server.connections);
+          if (isHolding) held.push(request);
+          else request.answer(202);
+        },
+        Number.POSITIVE_INFINITY,
+      );
+      const { client, stream } = await connectWithStream(server);
+      for (let id = 1; id <= PINGS; id += 1) send(stream, { id, method: "ping" });
+      await server.until(() => held.length >= MAX_ANSWERS);
+      // A call goes through, on a connection of its own.
+      if (options.style === "session") expect(textOf(await client.callTool("echo", { key: "a" }))).not.toBe("");
+      expect(held).toHaveLength(MAX_ANSWERS);
+      isHolding = false;
+      for (const request of held) request.answer(202);
+      await server.until(() => server.count("response") === PINGS);
+      // The answers, the stream, the call, and idle connections of earlier requests.
+      expect(most).toBeLessThanOrEqual(MAX_ANSWERS + 8);
+      const ids = server.requests.filter((one) => one.operation === "response").map((one) => Number(one.json?.["id"]));
+      expect(new Set(ids).size).toBe(PINGS);
+    },
+  );
 
-  it("are refused while too many of them wait for the user", async () => {
+  it("endless requests of a server are refused while too many of them wait for the user", async () => {
     const server = await startServer(options);
     let answer = (): void => undefined;
     const answered = new Promise<void>((resolve) => (answer = resolve));

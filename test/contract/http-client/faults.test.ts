@@ -12,7 +12,7 @@ const RETRIES = { retry: 5 };
 
 describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) => {
   it.each(Object.entries(FAILING_CALLS))(
-    "fails after %s, and the next one works",
+    "a call fails after %s, and the next one works",
     async (_name, { fault, runs, error }) => {
       const { server, client } = await startAndConnect(options);
       await client.listTools();
@@ -28,7 +28,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     },
   );
 
-  it.each(Object.entries(WORKING_CALLS))("works despite %s", async (_name, { fault, runs }) => {
+  it.each(Object.entries(WORKING_CALLS))("a call works despite %s", async (_name, { fault, runs }) => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", fault);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
@@ -37,14 +37,14 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("takes the first of two answers", async () => {
+  it("a call takes the first of two answers", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", answerTwice);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the first answer");
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("times out if the server does not answer, and its connection is closed", RETRIES, async () => {
+  it("a call times out if the server does not answer, and its connection is closed", RETRIES, async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", silence);
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 100 }));
@@ -55,7 +55,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("times out if the server sends only a part of the answer", RETRIES, async () => {
+  it("a call times out if the server sends only a part of the answer", RETRIES, async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", (request, serve) => {
       const { write } = request;
@@ -72,7 +72,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("can be cancelled, and the server is notified", async () => {
+  it("a call can be cancelled, and the server is notified", async () => {
     const { server, client } = await startAndConnect(options);
     const stop = new AbortController();
     const call = outcome(client.callTool("hold", { key: "a" }, { signal: stop.signal }));
@@ -88,7 +88,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("does not follow a redirect to another origin", async () => {
+  it("a call does not follow a redirect to another origin", async () => {
     const { server, client } = await startAndConnect(options);
     const other = await startServer(options);
     for (const code of [301, 302, 303, 307, 308]) {
@@ -105,7 +105,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("fails after too many redirects", async () => {
+  it("a call fails after too many redirects", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject(
       "tools/call",
@@ -120,7 +120,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it.each([307, 308])("follows %i on the same origin with the same body", async (code) => {
+  it.each([307, 308])("a call follows %i on the same origin with the same body", async (code) => {
     const { server, client } = await startAndConnect(options);
     server.inject(
       "tools/call",
@@ -133,7 +133,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("works if the server has closed the idle connection", async () => {
+  it("a call works if the server has closed the idle connection", async () => {
     const { server, client } = await startAndConnect(options);
     await client.callTool("run", { key: "a" });
     await server.server.hangUp();
@@ -141,7 +141,7 @@ describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) =
     expect(server.backend.runCount("b")).toBe(1);
   });
 
-  it("is not sent twice if the connection is closed while it is reused", async () => {
+  it("a call is not sent twice if the connection is closed while it is reused", async () => {
     const { server, client } = await startAndConnect(options);
     await client.listTools();
     for (let n = 0; n < 10; n += 1) {
@@ -166,7 +166,7 @@ describe.each(sampleOf(1, ["stateless", "sessions"]))("a call with a custom fetc
   const options = STYLES[style] ?? {};
 
   it.each(Object.entries(FAILING_CALLS))(
-    "fails after %s, and the next one works",
+    "a call with a custom fetch fails after %s, and the next one works",
     async (_name, { fault, runs, error }) => {
       const { server, client } = await startAndConnect(options, { fetch });
       await client.listTools();
@@ -181,11 +181,14 @@ describe.each(sampleOf(1, ["stateless", "sessions"]))("a call with a custom fetc
     },
   );
 
-  it.each(Object.entries(WORKING_CALLS))("works despite %s", async (_name, { fault, runs }) => {
-    const { server, client } = await startAndConnect(options, { fetch });
-    server.inject("tools/call", fault);
-    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
-    expect(server.backend.runCount("a")).toBe(runs);
-    expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
-  });
+  it.each(Object.entries(WORKING_CALLS))(
+    "a call with a custom fetch works despite %s",
+    async (_name, { fault, runs }) => {
+      const { server, client } = await startAndConnect(options, { fetch });
+      server.inject("tools/call", fault);
+      expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+      expect(server.backend.runCount("a")).toBe(runs);
+      expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
+    },
+  );
 });

@@ -1,7 +1,7 @@
 // The whole OAuth flow with a real authorization server (node-oidc-provider): our client, our server with `bearer()`,
 // and the loopback redirect with a browser that follows it.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { loopbackRedirect, memoryTokens, oauth, type OAuthOptions } from "../../../src/auth/oauth/index.ts";
 import { serve } from "../../../src/serve.ts";
@@ -58,87 +58,85 @@ const later = (seconds: number): void => void vi.setSystemTime(Date.now() + seco
 const requestedScopes = (): (string | null)[] =>
   browser.history.filter(({ pathname }) => pathname === "/auth").map(({ searchParams }) => searchParams.get("scope"));
 
-describe("with node-oidc-provider", () => {
-  it("registers, asks for consent, and calls a tool as the user who consented", async () => {
-    await open();
-    const client = await connect(url, { auth: auth() });
-    expect(text(await client.callTool("read"))).toBe("for ada");
-    await client.close();
-    expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 1 });
-    expect(requestedScopes()).toEqual(["notes:read offline_access"]);
-    expect(browser.history.at(-1)?.searchParams.get("iss")).toBe(provider.issuer);
-  });
+it("a client of node-oidc-provider registers, asks for consent, and calls a tool as the user who consented", async () => {
+  await open();
+  const client = await connect(url, { auth: auth() });
+  expect(text(await client.callTool("read"))).toBe("for ada");
+  await client.close();
+  expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 1 });
+  expect(requestedScopes()).toEqual(["notes:read offline_access"]);
+  expect(browser.history.at(-1)?.searchParams.get("iss")).toBe(provider.issuer);
+});
 
-  it("refreshes the token each time before it expires", async () => {
-    await open();
-    const client = await connect(url, { auth: auth() });
-    for (const round of [1, 2, 3]) {
-      later(TOKEN_SEC - 30);
-      expect(text(await client.callTool("read"))).toBe("for ada");
-      expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 1 + round });
-    }
-    await client.close();
-  });
-
-  it("refreshes a stored token of an earlier run", async () => {
-    await open();
-    const store = memoryTokens();
-    const first = await connect(url, { auth: auth({ store }) });
-    await first.close();
-    later(TOKEN_SEC + 60);
-    const second = await connect(url, { auth: oauth({ store }) });
-    expect(text(await second.callTool("read"))).toBe("for ada");
-    await second.close();
-    expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
-  });
-
-  it("requests more scopes if a tool needs them, and keeps the old ones", async () => {
-    await open();
-    const client = await connect(url, { auth: auth() });
-    expect(text(await client.callTool("read"))).toBe("for ada");
-    expect(text(await client.callTool("erase"))).toBe("erased");
-    expect(text(await client.callTool("read"))).toBe("for ada");
-    await client.close();
-    expect(requestedScopes()).toEqual(["notes:read offline_access", "notes:read offline_access notes:write"]);
-    expect(countRequests()).toEqual({ registrations: 1, consents: 2, tokens: 2 });
-  });
-
-  it("serves concurrent calls with one consent and one refresh", async () => {
-    await open();
-    const client = await connect(url, { auth: auth() });
-    const many = (): Promise<unknown[]> => Promise.all(Array.from({ length: 8 }, () => client.callTool("read")));
-    expect(await many()).toHaveLength(8);
+it("a client of node-oidc-provider refreshes the token each time before it expires", async () => {
+  await open();
+  const client = await connect(url, { auth: auth() });
+  for (const round of [1, 2, 3]) {
     later(TOKEN_SEC - 30);
-    expect(await many()).toHaveLength(8);
-    await client.close();
-    expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
-  });
+    expect(text(await client.callTool("read"))).toBe("for ada");
+    expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 1 + round });
+  }
+  await client.close();
+});
 
-  it("works for a client with the session style", async () => {
-    await open();
-    const client = await connect(url, { auth: auth(), revision: "2025-11-25" });
-    expect(text(await client.callTool("erase"))).toBe("erased");
-    await client.close();
-    expect(countRequests().consents).toBe(2);
-  });
+it("a client of node-oidc-provider refreshes a stored token of an earlier run", async () => {
+  await open();
+  const store = memoryTokens();
+  const first = await connect(url, { auth: auth({ store }) });
+  await first.close();
+  later(TOKEN_SEC + 60);
+  const second = await connect(url, { auth: oauth({ store }) });
+  expect(text(await second.callTool("read"))).toBe("for ada");
+  await second.close();
+  expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
+});
 
-  it("pushes the authorization request if the server requires it", async () => {
-    await open({ pushedOnly: true });
-    const client = await connect(url, { auth: auth() });
-    expect(text(await client.callTool("erase"))).toBe("erased");
-    await client.close();
-    expect(requestedScopes()).toEqual([null, null]);
-    expect(provider.requests.filter((one) => one === "POST /request")).toHaveLength(2);
-  });
+it("a client of node-oidc-provider requests more scopes if a tool needs them, and keeps the old ones", async () => {
+  await open();
+  const client = await connect(url, { auth: auth() });
+  expect(text(await client.callTool("read"))).toBe("for ada");
+  expect(text(await client.callTool("erase"))).toBe("erased");
+  expect(text(await client.callTool("read"))).toBe("for ada");
+  await client.close();
+  expect(requestedScopes()).toEqual(["notes:read offline_access", "notes:read offline_access notes:write"]);
+  expect(countRequests()).toEqual({ registrations: 1, consents: 2, tokens: 2 });
+});
 
-  it("reports the user's refusal with the server's reason", async () => {
-    await open();
-    provider.consents = false;
-    const connecting = connect(url, { auth: auth() });
-    await expect(connecting).rejects.toMatchObject({
-      kind: "unauthorized",
-      message: expect.stringContaining("access_denied (Ada would rather not)"),
-    });
-    expect(countRequests().tokens).toBe(0);
+it("a client of node-oidc-provider serves concurrent calls with one consent and one refresh", async () => {
+  await open();
+  const client = await connect(url, { auth: auth() });
+  const many = (): Promise<unknown[]> => Promise.all(Array.from({ length: 8 }, () => client.callTool("read")));
+  expect(await many()).toHaveLength(8);
+  later(TOKEN_SEC - 30);
+  expect(await many()).toHaveLength(8);
+  await client.close();
+  expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
+});
+
+it("a client of node-oidc-provider works for a client with the session style", async () => {
+  await open();
+  const client = await connect(url, { auth: auth(), revision: "2025-11-25" });
+  expect(text(await client.callTool("erase"))).toBe("erased");
+  await client.close();
+  expect(countRequests().consents).toBe(2);
+});
+
+it("a client of node-oidc-provider pushes the authorization request if the server requires it", async () => {
+  await open({ pushedOnly: true });
+  const client = await connect(url, { auth: auth() });
+  expect(text(await client.callTool("erase"))).toBe("erased");
+  await client.close();
+  expect(requestedScopes()).toEqual([null, null]);
+  expect(provider.requests.filter((one) => one === "POST /request")).toHaveLength(2);
+});
+
+it("a client of node-oidc-provider reports the user's refusal with the server's reason", async () => {
+  await open();
+  provider.consents = false;
+  const connecting = connect(url, { auth: auth() });
+  await expect(connecting).rejects.toMatchObject({
+    kind: "unauthorized",
+    message: expect.stringContaining("access_denied (Ada would rather not)"),
   });
+  expect(countRequests().tokens).toBe(0);
 });

@@ -1,7 +1,7 @@
 // A preferred style of a server over HTTP: what the client tries first, what it uses if the server has only the other
 // style, and that the result for one preference is not used for the other.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { openTarget } from "../../../src/client/connect.ts";
 import type { Context } from "../../../src/core/handler.ts";
 import type { ServerConnection, ServerConnectionOptions } from "../../../src/dialogue/connect.ts";
@@ -35,42 +35,40 @@ async function openWith(server: FaultyServer, style?: ServerConnectionOptions["s
   return one;
 }
 
-describe("with a preferred session, a server", () => {
-  it("with both styles gets only a handshake", async () => {
-    const server = await startServer({ style: "both" });
-    expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST_SESSION, attributesRequests: true });
-    expect(server.operations[0]).toBe("initialize");
-    expect(server.operations).not.toContain("server/discover");
-    expect(await openWith(server)).toMatchObject({ revision: NEWEST, attributesRequests: true });
-    expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST_SESSION });
-    expect(server.count("server/discover")).toBe(1);
-  });
+it("with a preferred session, a server with both styles gets only a handshake", async () => {
+  const server = await startServer({ style: "both" });
+  expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST_SESSION, attributesRequests: true });
+  expect(server.operations[0]).toBe("initialize");
+  expect(server.operations).not.toContain("server/discover");
+  expect(await openWith(server)).toMatchObject({ revision: NEWEST, attributesRequests: true });
+  expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST_SESSION });
+  expect(server.count("server/discover")).toBe(1);
+});
 
-  it("with the stateless style only is used stateless, the next time at once", async () => {
-    const server = await startServer({ style: "stateless" });
-    expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST });
-    expect(server.operations).toEqual(["initialize", "server/discover"]);
-    await openWith(server, "session");
-    expect(server.operations).toEqual(["initialize", "server/discover", "server/discover"]);
-  });
+it("with a preferred session, a server with the stateless style only is used stateless, the next time at once", async () => {
+  const server = await startServer({ style: "stateless" });
+  expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST });
+  expect(server.operations).toEqual(["initialize", "server/discover"]);
+  await openWith(server, "session");
+  expect(server.operations).toEqual(["initialize", "server/discover", "server/discover"]);
+});
 
-  it("with legacy HTTP+SSE is detected, and does not attribute its requests", async () => {
-    const server = await startServer(LEGACY_SSE);
-    expect(await openWith(server, "session")).toMatchObject({ attributesRequests: false });
-    expect(server.operations.slice(0, 3)).toEqual(["initialize", "server/discover", "GET"]);
-  });
+it("with a preferred session, a server with legacy HTTP+SSE is detected, and does not attribute its requests", async () => {
+  const server = await startServer(LEGACY_SSE);
+  expect(await openWith(server, "session")).toMatchObject({ attributesRequests: false });
+  expect(server.operations.slice(0, 3)).toEqual(["initialize", "server/discover", "GET"]);
+});
 
-  it("is detected again after a restart in the other style", async () => {
-    const server = await startServer(STYLES["sessions"] ?? {});
-    await (await openWith(server, "session")).close();
-    await server.restart("stateless");
-    expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST });
-  });
+it("with a preferred session, a server is detected again after a restart in the other style", async () => {
+  const server = await startServer(STYLES["sessions"] ?? {});
+  await (await openWith(server, "session")).close();
+  await server.restart("stateless");
+  expect(await openWith(server, "session")).toMatchObject({ revision: NEWEST });
+});
 
-  it("with an authorization error gets no other request", async () => {
-    const server = await startServer({ style: "both" });
-    server.inject("*", status(401), 20);
-    expect((await outcome(openWith(server, "session"))).error).toMatchObject({ kind: "unauthorized" });
-    expect(server.operations).toEqual(["initialize"]);
-  });
+it("with a preferred session, a server with an authorization error gets no other request", async () => {
+  const server = await startServer({ style: "both" });
+  server.inject("*", status(401), 20);
+  expect((await outcome(openWith(server, "session"))).error).toMatchObject({ kind: "unauthorized" });
+  expect(server.operations).toEqual(["initialize"]);
 });

@@ -69,7 +69,7 @@ describe.each([
   ["stateless", STYLES["stateless"] ?? {}],
   ["sessions", SESSION],
 ])("a response (%s)", (_, options) => {
-  it.each(Object.entries(FORMS))("may come %s", async (_form, form) => {
+  it.each(Object.entries(FORMS))("a response may come %s", async (_form, form) => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", form);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
@@ -77,7 +77,7 @@ describe.each([
     expect(server.count("tools/call")).toBe(2);
   });
 
-  it("may be a JSON-RPC error with any status", async () => {
+  it("a response may be a JSON-RPC error with any status", async () => {
     const { server, client } = await startAndConnect(options);
     for (const code of [200, 400, 404, 422, 500, 503]) {
       if (code === 404 && options === SESSION) continue;
@@ -94,7 +94,7 @@ describe.each([
     expect(server.backend.runCount("a")).toBe(0);
   });
 
-  it("is rejected if it is compressed, and the error names the encoding", async () => {
+  it("a response is rejected if it is compressed, and the error names the encoding", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", (request) => {
       const body = gzipSync(bodyOf(request)).toString("latin1");
@@ -119,7 +119,7 @@ describe.each([
       "an invalid chunk",
       (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
     ],
-  ])("with %s is rejected at once", async (_form, form) => {
+  ])("a response with %s is rejected at once", async (_form, form) => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", form);
     const { error } = await outcome(client.callTool("run", { key: "a" }));
@@ -129,64 +129,60 @@ describe.each([
   });
 });
 
-describe("the answer to a call in a session", () => {
-  it("may be a batch of one, if the revision has batches", async () => {
-    const { server, client } = await startAndConnect(SESSION, {
-      revision: REVISIONS.find(({ batches }) => batches)?.name ?? "",
-    });
-    server.inject("tools/call", (request) => request.answer(200, [resultOf(request)]));
-    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
+it("the answer to a call in a session may be a batch of one, if the revision has batches", async () => {
+  const { server, client } = await startAndConnect(SESSION, {
+    revision: REVISIONS.find(({ batches }) => batches)?.name ?? "",
   });
-
-  it("may come on the GET stream, after a 202", async () => {
-    const { server, client } = await startAndConnect(SESSION);
-    await server.untilSubscribed();
-    server.inject("tools/call", (request) => {
-      request.answer(202);
-      const stream = server.requests.find(({ operation }) => operation === "GET");
-      stream?.chunk(eventsOf(request));
-    });
-    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
-  });
-
-  it("may be an event stream for the handshake too, with or without event ids", async () => {
-    for (const id of ["", "id: 1\n"]) {
-      const server = await startServer(SESSION);
-      server.inject("initialize", (request, serve) => {
-        const { answer } = request;
-        request.answer = (_status, body, headers) => {
-          request.begin(200, { ...headers, "content-type": "text/event-stream" });
-          request.chunk(`${id}data: ${JSON.stringify(body)}\n\n`);
-          request.end();
-          request.answer = answer;
-        };
-        return serve();
-      });
-      const client = await connectTo(server);
-      expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
-    }
-  });
+  server.inject("tools/call", (request) => request.answer(200, [resultOf(request)]));
+  expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
 });
 
-describe("the option `headers`", () => {
-  it("adds headers to each request, in each style", async () => {
-    for (const options of [STYLES["stateless"] ?? {}, SESSION]) {
-      const { server, client } = await startAndConnect(options, {
-        headers: { "X-Team": "green", Authorization: "Basic eDp5" },
-      });
-      await client.callTool("run", { key: "a" });
-      await client.close();
-      for (const { headers } of server.requests) {
-        expect(headers).toMatchObject({ "x-team": "green", authorization: "Basic eDp5" });
-      }
-    }
+it("the answer to a call in a session may come on the GET stream, after a 202", async () => {
+  const { server, client } = await startAndConnect(SESSION);
+  await server.untilSubscribed();
+  server.inject("tools/call", (request) => {
+    request.answer(202);
+    const stream = server.requests.find(({ operation }) => operation === "GET");
+    stream?.chunk(eventsOf(request));
   });
+  expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
+});
 
-  it("is checked before the first request, and errors do not show the value", async () => {
-    const server = await startServer();
-    const { error } = await outcome(connectTo(server, { headers: { authorization: "Bearer secret\r\nx: y" } }));
-    expect(error).toMatchObject({ mayHaveRun: false });
-    expect(String(error?.message) + String(error?.stack)).not.toContain("secret");
-    expect(server.requests).toEqual([]);
-  });
+it("the answer to a call in a session may be an event stream for the handshake too, with or without event ids", async () => {
+  for (const id of ["", "id: 1\n"]) {
+    const server = await startServer(SESSION);
+    server.inject("initialize", (request, serve) => {
+      const { answer } = request;
+      request.answer = (_status, body, headers) => {
+        request.begin(200, { ...headers, "content-type": "text/event-stream" });
+        request.chunk(`${id}data: ${JSON.stringify(body)}\n\n`);
+        request.end();
+        request.answer = answer;
+      };
+      return serve();
+    });
+    const client = await connectTo(server);
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+  }
+});
+
+it("the option `headers` adds headers to each request, in each style", async () => {
+  for (const options of [STYLES["stateless"] ?? {}, SESSION]) {
+    const { server, client } = await startAndConnect(options, {
+      headers: { "X-Team": "green", Authorization: "Basic eDp5" },
+    });
+    await client.callTool("run", { key: "a" });
+    await client.close();
+    for (const { headers } of server.requests) {
+      expect(headers).toMatchObject({ "x-team": "green", authorization: "Basic eDp5" });
+    }
+  }
+});
+
+it("the option `headers` is checked before the first request, and errors do not show the value", async () => {
+  const server = await startServer();
+  const { error } = await outcome(connectTo(server, { headers: { authorization: "Bearer secret\r\nx: y" } }));
+  expect(error).toMatchObject({ mayHaveRun: false });
+  expect(String(error?.message) + String(error?.stack)).not.toContain("secret");
+  expect(server.requests).toEqual([]);
 });

@@ -2,7 +2,7 @@
 // with a part of the result, and its tool runs once. If events have ids, the client resumes the stream, and each progress
 // notification arrives once and in order.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { FaultyServerOptions, FaultyServer } from "../../support/faulty-server/server.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, STYLES, textOf } from "./fixture.ts";
@@ -63,51 +63,52 @@ async function cutEverywhere(
   return { server, cuts, length };
 }
 
-describe("a response that is cut off after each byte", () => {
-  it.each([
-    ["stateless with JSON", { style: "stateless", stateless: { answers: "json" } }],
-    ["stateless with SSE", STYLES["stateless with SSE"] ?? {}],
-    ["sessions with JSON", STYLES["sessions with JSON"] ?? {}],
-    ["sessions without event ids", STYLES["sessions without event ids"] ?? {}],
-  ] satisfies [string, FaultyServerOptions][])("is lost unless it is complete (%s)", async (_, options) => {
+it.each([
+  ["stateless with JSON", { style: "stateless", stateless: { answers: "json" } }],
+  ["stateless with SSE", STYLES["stateless with SSE"] ?? {}],
+  ["sessions with JSON", STYLES["sessions with JSON"] ?? {}],
+  ["sessions without event ids", STYLES["sessions without event ids"] ?? {}],
+] satisfies [string, FaultyServerOptions][])(
+  "a response that is cut off after each byte is lost unless it is complete (%s)",
+  async (_, options) => {
     const { cuts, length } = await cutEverywhere(options);
     const first = cuts.findIndex(({ isComplete }) => isComplete);
     // Bytes after the last event of a stream do not matter.
     expect(first).toBeGreaterThan(length - 20);
     expect(cuts.slice(first).every(({ isComplete }) => isComplete)).toBe(true);
-  });
+  },
+);
 
-  it("is resumed in a session, after the first event id", async () => {
-    const { server, cuts, length } = await cutEverywhere(STYLES["sessions"] ?? {});
-    const first = cuts.findIndex(({ isComplete }) => isComplete);
-    const head = server.requests.find(({ operation }) => operation === "tools/call");
-    expect(head?.sent).toBe(length);
-    // The first event id comes right after the head.
-    expect(first).toBeLessThan(length / 2);
-    expect(cuts.slice(first).every(({ isComplete, steps }) => isComplete && steps === STEPS)).toBe(true);
-    expect(server.sessions.opened).toBe(1);
-    const resumed = server.requests.filter(({ headers }) => headers["last-event-id"] !== undefined);
-    expect(resumed.length).toBeGreaterThan(length / 2);
-  });
+it("a response that is cut off after each byte is resumed in a session, after the first event id", async () => {
+  const { server, cuts, length } = await cutEverywhere(STYLES["sessions"] ?? {});
+  const first = cuts.findIndex(({ isComplete }) => isComplete);
+  const head = server.requests.find(({ operation }) => operation === "tools/call");
+  expect(head?.sent).toBe(length);
+  // The first event id comes right after the head.
+  expect(first).toBeLessThan(length / 2);
+  expect(cuts.slice(first).every(({ isComplete, steps }) => isComplete && steps === STEPS)).toBe(true);
+  expect(server.sessions.opened).toBe(1);
+  const resumed = server.requests.filter(({ headers }) => headers["last-event-id"] !== undefined);
+  expect(resumed.length).toBeGreaterThan(length / 2);
+});
 
-  it("is lost with the stream of legacy HTTP+SSE, and another stream is opened", async () => {
-    const server = await startServer(LEGACY_SSE);
-    const client = await connectTo(server);
-    // Here the stream is cut off, this many bytes after the call arrived.
-    for (const bytes of [0, 1, 40, 100, 150, 200, 260]) {
-      const key = keyOf(bytes);
-      const stream = server.requests.findLast(({ operation }) => operation === "GET");
-      server.inject("tools/call", (_visit, serve) => {
-        stream?.cutAfter(stream.sent + bytes);
-        return serve();
-      });
-      const { value, error } = await outcome(client.callTool("run", { key }));
-      if (error === undefined) expect(textOf(value ?? {})).toBe(`ran ${key}`);
-      else expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
-      expect(server.backend.runCount(key)).toBe(1);
-      if (error === undefined) stream?.hangUp();
-      await server.until(() => stream?.closed.aborted === true);
-      expect(textOf(await client.callTool("run", { key: `after ${bytes}` }))).toBe(`ran after ${bytes}`);
-    }
-  });
+it("a response that is cut off after each byte is lost with the stream of legacy HTTP+SSE, and another stream is opened", async () => {
+  const server = await startServer(LEGACY_SSE);
+  const client = await connectTo(server);
+  // Here the stream is cut off, this many bytes after the call arrived.
+  for (const bytes of [0, 1, 40, 100, 150, 200, 260]) {
+    const key = keyOf(bytes);
+    const stream = server.requests.findLast(({ operation }) => operation === "GET");
+    server.inject("tools/call", (_visit, serve) => {
+      stream?.cutAfter(stream.sent + bytes);
+      return serve();
+    });
+    const { value, error } = await outcome(client.callTool("run", { key }));
+    if (error === undefined) expect(textOf(value ?? {})).toBe(`ran ${key}`);
+    else expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
+    expect(server.backend.runCount(key)).toBe(1);
+    if (error === undefined) stream?.hangUp();
+    await server.until(() => stream?.closed.aborted === true);
+    expect(textOf(await client.callTool("run", { key: `after ${bytes}` }))).toBe(`ran after ${bytes}`);
+  }
 });

@@ -10,56 +10,52 @@ import { startServer } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 
-describe("an authenticator", () => {
-  const scoped = createServer({ name: "s", version: "1" }).tool("t", { scopes: ["w"] }, () => "done");
-  const identity = { principal: "ada", scopes: [] };
+const scoped = createServer({ name: "s", version: "1" }).tool("t", { scopes: ["w"] }, () => "done");
+const identity = { principal: "ada", scopes: [] };
 
-  it("needs only authenticate()", async () => {
-    const { peer } = await startServer({ http: { auth: { authenticate: async () => identity } } }, scoped);
-    const client = await SessionClient.open(peer, LATEST);
-    const reply = await client.call(1, "t");
-    expect([reply.status, reply.headers["www-authenticate"]]).toEqual([403, 'Bearer error="insufficient_scope"']);
-    expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
-  });
-
-  it("that throws in other methods still denies access", async () => {
-    const fails = (): never => {
-      throw new Error("broken");
-    };
-    const auth: Authenticator = { authenticate: async () => identity, insufficientScope: fails, document: fails };
-    const { peer } = await startServer({ http: { auth } }, scoped);
-    const client = await SessionClient.open(peer, LATEST);
-    expect((await client.call(1, "t")).status).toBe(403);
-    expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
-  });
-
-  it("that fails is reported to onError, and clients do not see the reason", async () => {
-    const onError = vi.fn();
-    const auth = { authenticate: () => Promise.reject(new Error("the database of secrets is down")) };
-    const { peer } = await startServer({ http: { auth, onError } }, scoped);
-    const reply = await peer.post({ jsonrpc: "2.0", id: 7, method: "ping" });
-    expect([reply.status, reply.headers["retry-after"]]).toEqual([503, "5"]);
-    expect(reply.text).not.toContain("secrets");
-    expect(onError.mock.calls).toEqual([[new Error("the database of secrets is down"), expect.any(String)]]);
-  });
+it("an authenticator needs only authenticate()", async () => {
+  const { peer } = await startServer({ http: { auth: { authenticate: async () => identity } } }, scoped);
+  const client = await SessionClient.open(peer, LATEST);
+  const reply = await client.call(1, "t");
+  expect([reply.status, reply.headers["www-authenticate"]]).toEqual([403, 'Bearer error="insufficient_scope"']);
+  expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
 });
 
-describe("a caller that is refused", () => {
-  it("gets the code of the compat, unless it is stateless", async () => {
-    const auth = { authenticate: () => Promise.reject(new AuthError(401, "no", "Bearer")) };
-    const { peer } = await startServer(
-      { compat: "reference", http: { auth } },
-      createServer({ name: "s", version: "1" }),
-    );
-    const ping = { jsonrpc: "2.0", id: 7, method: "ping" };
-    const session = await peer.post(ping);
-    expect([session.status, session.json]).toMatchObject([
-      401,
-      { error: { code: -32003, message: "Unauthorized", data: { details: "no" } } },
-    ]);
-    const stateless = await peer.post(ping, { "mcp-protocol-version": NEWEST.name });
-    expect([stateless.status, stateless.json]).toMatchObject([401, { error: { code: -32600 } }]);
-  });
+it("an authenticator that throws in other methods still denies access", async () => {
+  const fails = (): never => {
+    throw new Error("broken");
+  };
+  const auth: Authenticator = { authenticate: async () => identity, insufficientScope: fails, document: fails };
+  const { peer } = await startServer({ http: { auth } }, scoped);
+  const client = await SessionClient.open(peer, LATEST);
+  expect((await client.call(1, "t")).status).toBe(403);
+  expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
+});
+
+it("an authenticator that fails is reported to onError, and clients do not see the reason", async () => {
+  const onError = vi.fn();
+  const auth = { authenticate: () => Promise.reject(new Error("the database of secrets is down")) };
+  const { peer } = await startServer({ http: { auth, onError } }, scoped);
+  const reply = await peer.post({ jsonrpc: "2.0", id: 7, method: "ping" });
+  expect([reply.status, reply.headers["retry-after"]]).toEqual([503, "5"]);
+  expect(reply.text).not.toContain("secrets");
+  expect(onError.mock.calls).toEqual([[new Error("the database of secrets is down"), expect.any(String)]]);
+});
+
+it("a caller that is refused gets the code of the compat, unless it is stateless", async () => {
+  const auth = { authenticate: () => Promise.reject(new AuthError(401, "no", "Bearer")) };
+  const { peer } = await startServer(
+    { compat: "reference", http: { auth } },
+    createServer({ name: "s", version: "1" }),
+  );
+  const ping = { jsonrpc: "2.0", id: 7, method: "ping" };
+  const session = await peer.post(ping);
+  expect([session.status, session.json]).toMatchObject([
+    401,
+    { error: { code: -32003, message: "Unauthorized", data: { details: "no" } } },
+  ]);
+  const stateless = await peer.post(ping, { "mcp-protocol-version": NEWEST.name });
+  expect([stateless.status, stateless.json]).toMatchObject([401, { error: { code: -32600 } }]);
 });
 
 describe("an authenticator that misbehaves", () => {
@@ -69,7 +65,7 @@ describe("an authenticator that misbehaves", () => {
   });
 
   it.each([["naïve ✓"], ["a\r\nX-Evil: 1"], [undefined], [7], [""]])(
-    "cannot send the invalid challenge %j",
+    "an authenticator that misbehaves cannot send the invalid challenge %j",
     async (challenge) => {
       const { peer } = await startServer({ http: { auth: rejecting(challenge) } }, scoped);
       const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" });
@@ -81,12 +77,12 @@ describe("an authenticator that misbehaves", () => {
     },
   );
 
-  it("cannot send an invalid status", async () => {
+  it("an authenticator that misbehaves cannot send an invalid status", async () => {
     const { peer } = await startServer({ http: { auth: rejecting("Bearer", 1e9) } }, scoped);
     expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(401);
   });
 
-  it("cannot return scopes as one string, whose parts would match", async () => {
+  it("an authenticator that misbehaves cannot return scopes as one string, whose parts would match", async () => {
     const onError = vi.fn();
     const identity = { principal: "ada", scopes: "files:readonly other" as unknown as string[] };
     const { peer } = await startServer({ http: { auth: { authenticate: async () => identity }, onError } }, scoped);
@@ -94,7 +90,7 @@ describe("an authenticator that misbehaves", () => {
     expect([reply.status, onError.mock.calls.length]).toEqual([503, 1]);
   });
 
-  it("may return a document that is not JSON, and onError may throw", async () => {
+  it("an authenticator that misbehaves may return a document that is not JSON, and onError may throw", async () => {
     const onError = (): never => {
       throw new Error("onError failed");
     };

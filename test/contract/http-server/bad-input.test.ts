@@ -33,7 +33,7 @@ describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
 
   afterAll(() => front.close());
 
-  it.each(rows.map((row) => [row.name, row] as const))("%s", async (_name, row) => {
+  it.each(rows.map((row) => [row.name, row] as const))("posted input: %s", async (_name, row) => {
     const { send, expected } = row;
     const body = Buffer.concat(send.map((piece) => Buffer.from(piece)));
     const reply = await client.peer.post(body, {

@@ -29,21 +29,21 @@ const BATCH_ERRORS: Readonly<Record<string, object>> = {
 };
 
 describe.each(ERRORS)("compat: %s", (compat, error) => {
-  it("answers the handshake and errors of a session over HTTP", async () => {
+  it("a server of compat answers the handshake and errors of a session over HTTP", async () => {
     const { peer } = await startServer({ compat });
     const client = await SessionClient.open(peer, REVISION);
     expect(client.initializeResponse).toMatchObject({ result: { protocolVersion: REVISION } });
     expect((await client.request("no/such")).error).toEqual(error);
   });
 
-  it("answers them over legacy HTTP+SSE", async () => {
+  it("a server of compat answers them over legacy HTTP+SSE", async () => {
     const { peer } = await startServer({ compat });
     const client = await LegacySseClient.open(peer);
     expect(await client.handshake(REVISION)).toMatchObject({ result: { protocolVersion: REVISION } });
     expect((await client.request("no/such")).error).toEqual(error);
   });
 
-  it("refuses a batch over both transports", async () => {
+  it("a server of compat refuses a batch over both transports", async () => {
     const { peer } = await startServer({ compat });
     const batch = [{ jsonrpc: "2.0", id: 1, method: "ping" }];
     const client = await SessionClient.open(peer, REVISION);
@@ -58,7 +58,7 @@ describe.each(ERRORS)("compat: %s", (compat, error) => {
     expect(await legacy.stream.answerTo(null)).toEqual({ jsonrpc: "2.0", id: null, error: BATCH_ERRORS[compat] });
   });
 
-  it("answers a request that arrives before the rules are loaded", async () => {
+  it("a server of compat answers a request that arrives before the rules are loaded", async () => {
     const handle = fetchHandler(createServer({ name: "test", version: "1" }), { compat, allowedHosts: ["localhost"] });
     const params = { protocolVersion: REVISION, capabilities: {}, clientInfo: { name: "test", version: "1" } };
     const response = await handle(

@@ -28,7 +28,7 @@ const echo = createServer({ name: "s", version: "1" }).tool(
 );
 
 describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
-  it("serves a session from its handshake to its end", async () => {
+  it("an entry point serves a session from its handshake to its end", async () => {
     const { fixture, peer } = await open();
     const client = await SessionClient.open(peer, LATEST);
     const stream = await client.listen();
@@ -46,7 +46,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect((await client.post({ id: 3, method: "ping" })).status).toBe(404);
   });
 
-  it("resumes a broken stream", async () => {
+  it("an entry point resumes a broken stream", async () => {
     const { fixture, peer } = await open();
     const client = await SessionClient.open(peer, LATEST);
     const call = client.call(1, "hold", { key: "k" });
@@ -63,7 +63,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect(rest.messages.map(({ params }) => params?.progress)).toEqual([2, undefined]);
   });
 
-  it("sends requests to the client during a call", async () => {
+  it("an entry point sends requests to the client during a call", async () => {
     const { peer } = await open();
     const client = await SessionClient.open(peer, LATEST, { capabilities: { elicitation: {} } });
     const call = await client.call(1, "elicit");
@@ -72,7 +72,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect(textOf(await call.answerTo(1))).toBe("accept Ada");
   });
 
-  it("answers stateless requests with their statuses", async () => {
+  it("an entry point answers stateless requests with their statuses", async () => {
     const { peer } = await open();
     const client = new StatelessClient(peer);
     expect(textOf(await client.request(1, "tools/call", { name: "echo", arguments: { text: "x" } }))).toBe("x");
@@ -83,7 +83,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect((await peer.send({ method: "GET", headers: named })).status).toBe(405);
   });
 
-  it("cancels a call when the client disconnects, before the head and during the stream", async () => {
+  it("an entry point cancels a call when the client disconnects, before the head and during the stream", async () => {
     const { fixture, peer } = await open();
     const client = new StatelessClient(peer);
     for (const key of ["before", "during"]) {
@@ -101,7 +101,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     }
   });
 
-  it("keeps a subscription open, with comments", async () => {
+  it("an entry point keeps a subscription open, with comments", async () => {
     const { fixture, peer } = await open({ limits: { keepAliveMs: 20 } });
     const listen = { notifications: { toolsListChanged: true } };
     const stream = await new StatelessClient(peer).post("l", "subscriptions/listen", listen);
@@ -115,7 +115,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect(stream.messages).toHaveLength(2);
   });
 
-  it("refuses other origins, other content types, and long bodies", async () => {
+  it("an entry point refuses other origins, other content types, and long bodies", async () => {
     const { peer } = await open({ limits: { messageBytes: 1_000 } });
     const message = initialize(LATEST);
     expect((await peer.post(message, { origin: "http://evil.example.com" })).status).toBe(403);
@@ -126,7 +126,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect((await peer.post(message)).status).toBe(200);
   });
 
-  it("serves legacy HTTP+SSE too", async () => {
+  it("an entry point serves legacy HTTP+SSE too", async () => {
     const { peer } = await open();
     // A framework forwards only paths below the mount path.
     const client = await LegacySseClient.open(peer, title === "nodeHandler in a framework" ? "/mcp/sse" : "/sse");
@@ -136,85 +136,83 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
   });
 });
 
-describe("fetchHandler alone", () => {
-  const post = (body: unknown, headers: Record<string, string> = {}): Request =>
-    new Request("http://localhost/mcp", {
-      method: "POST",
-      headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
-      body: JSON.stringify(body),
-    });
-
-  it("answers a Request with a Response", async () => {
-    const fetch = closeAfterTest(fetchHandler(new Fixture().handler));
-    const response = await fetch(post(initialize(LATEST)));
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ result: { protocolVersion: LATEST } });
-    const session = response.headers.get("mcp-session-id") ?? "";
-    const again = await fetch(post({ jsonrpc: "2.0", id: 1, method: "ping" }, { "mcp-session-id": session }));
-    expect(await again.json()).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
+const post = (body: unknown, headers: Record<string, string> = {}): Request =>
+  new Request("http://localhost/mcp", {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+    body: JSON.stringify(body),
   });
 
-  it("treats a cancelled reader as a disconnected client", async () => {
-    const fixture = new Fixture();
-    const fetch = closeAfterTest(fetchHandler(fixture.handler));
-    const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
-    const request = client.build(1, "subscriptions/listen", { notifications: { toolsListChanged: true } });
-    const response = await fetch(post(request.body, request.headers as Record<string, string>));
-    const reader = response.body?.getReader();
-    const { value } = (await reader?.read()) ?? {};
-    expect(new TextDecoder().decode(value)).toContain("notifications/subscriptions/acknowledged");
-    const { signal } = await fixture.subscribed(0);
-    await reader?.cancel();
-    expect(signal.aborted).toBe(true);
-  });
+it("fetchHandler alone answers a Request with a Response", async () => {
+  const fetch = closeAfterTest(fetchHandler(new Fixture().handler));
+  const response = await fetch(post(initialize(LATEST)));
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ result: { protocolVersion: LATEST } });
+  const session = response.headers.get("mcp-session-id") ?? "";
+  const again = await fetch(post({ jsonrpc: "2.0", id: 1, method: "ping" }, { "mcp-session-id": session }));
+  expect(await again.json()).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
+});
 
-  it("cuts off a client that does not read", async () => {
-    const fixture = new Fixture();
-    const router = closeAfterTest(createFront(fixture.handler, {}, undefined, { unreadBytes: 64 * 1024 }));
-    const uri = `heavy://${"x".repeat(1_000)}`;
-    const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
-    const request = client.build(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
-    const sent = new WebHttpRequest(post(request.body, request.headers as Record<string, string>));
-    router.handle(sent);
-    const response = await sent.response;
-    const { signal } = await fixture.subscribed(0);
-    for (let n = 0; n < 200 && !signal.aborted; n += 1) fixture.server.resourceUpdated(uri);
-    expect(signal.aborted).toBe(true);
-    await expect(response.text()).rejects.toThrow();
-  });
+it("fetchHandler alone treats a cancelled reader as a disconnected client", async () => {
+  const fixture = new Fixture();
+  const fetch = closeAfterTest(fetchHandler(fixture.handler));
+  const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
+  const request = client.build(1, "subscriptions/listen", { notifications: { toolsListChanged: true } });
+  const response = await fetch(post(request.body, request.headers as Record<string, string>));
+  const reader = response.body?.getReader();
+  const { value } = (await reader?.read()) ?? {};
+  expect(new TextDecoder().decode(value)).toContain("notifications/subscriptions/acknowledged");
+  const { signal } = await fixture.subscribed(0);
+  await reader?.cancel();
+  expect(signal.aborted).toBe(true);
+});
 
-  it("ends its streams when it is closed, and refuses new requests", async () => {
-    const fixture = new Fixture();
-    const fetch = fetchHandler(fixture.handler);
-    const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
-    const request = client.build(9, "subscriptions/listen", { notifications: { toolsListChanged: true } });
-    const response = await fetch(post(request.body, request.headers as Record<string, string>));
-    await fixture.subscribed(0);
-    const [text] = await Promise.all([response.text(), fetch.close()]);
-    expect(text).toContain('"resultType":"complete"');
-    expect((await fetch(post(initialize(LATEST)))).status).toBe(503);
-  });
+it("fetchHandler alone cuts off a client that does not read", async () => {
+  const fixture = new Fixture();
+  const router = closeAfterTest(createFront(fixture.handler, {}, undefined, { unreadBytes: 64 * 1024 }));
+  const uri = `heavy://${"x".repeat(1_000)}`;
+  const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
+  const request = client.build(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
+  const sent = new WebHttpRequest(post(request.body, request.headers as Record<string, string>));
+  router.handle(sent);
+  const response = await sent.response;
+  const { signal } = await fixture.subscribed(0);
+  for (let n = 0; n < 200 && !signal.aborted; n += 1) fixture.server.resourceUpdated(uri);
+  expect(signal.aborted).toBe(true);
+  await expect(response.text()).rejects.toThrow();
+});
 
-  const aborted = (signal: AbortSignal): Request => {
-    const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build(1, "tools/list");
-    const all = { "content-type": "application/json", ...(headers as Record<string, string>) };
-    return new Request("http://localhost/mcp", { method: "POST", body: JSON.stringify(body), headers: all, signal });
+it("fetchHandler alone ends its streams when it is closed, and refuses new requests", async () => {
+  const fixture = new Fixture();
+  const fetch = fetchHandler(fixture.handler);
+  const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
+  const request = client.build(9, "subscriptions/listen", { notifications: { toolsListChanged: true } });
+  const response = await fetch(post(request.body, request.headers as Record<string, string>));
+  await fixture.subscribed(0);
+  const [text] = await Promise.all([response.text(), fetch.close()]);
+  expect(text).toContain('"resultType":"complete"');
+  expect((await fetch(post(initialize(LATEST)))).status).toBe(503);
+});
+
+const aborted = (signal: AbortSignal): Request => {
+  const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build(1, "tools/list");
+  const all = { "content-type": "application/json", ...(headers as Record<string, string>) };
+  return new Request("http://localhost/mcp", { method: "POST", body: JSON.stringify(body), headers: all, signal });
+};
+
+it("fetchHandler alone answers a Request that is already aborted", async () => {
+  expect((await fetchHandler(echo)(aborted(AbortSignal.abort()))).status).toBeGreaterThanOrEqual(400);
+});
+
+it("fetchHandler alone answers a Request that is aborted during authentication", async () => {
+  const stop = new AbortController();
+  const auth = {
+    authenticate: async () => {
+      stop.abort();
+      return { principal: "ada" };
+    },
   };
-
-  it("answers a Request that is already aborted", async () => {
-    expect((await fetchHandler(echo)(aborted(AbortSignal.abort()))).status).toBeGreaterThanOrEqual(400);
-  });
-
-  it("answers a Request that is aborted during authentication", async () => {
-    const stop = new AbortController();
-    const auth = {
-      authenticate: async () => {
-        stop.abort();
-        return { principal: "ada" };
-      },
-    };
-    expect((await fetchHandler(echo, { auth })(aborted(stop.signal))).status).toBeGreaterThanOrEqual(400);
-  });
+  expect((await fetchHandler(echo, { auth })(aborted(stop.signal))).status).toBeGreaterThanOrEqual(400);
 });
 
 it("nodeHandler reads a body even if setEncoding() was called", async () => {

@@ -2,7 +2,7 @@
 // the next client is served.
 
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { StatelessClient, initialize } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer } from "../../support/http/http-peer.ts";
@@ -78,27 +78,25 @@ function handshake(peer: HttpPeer): string {
 
 const GOOD = /^HTTP\/1\.1 (200|202|204|4\d\d) /;
 
-describe("mutated requests", () => {
-  it.each([
-    ["of a stateless call", statelessCall],
-    ["of a handshake in chunks", handshake],
-  ])("%s are refused or answered", async (_title, build) => {
-    const { peer } = await startServer();
-    const valid = build(peer);
-    expect(await peer.rawThenEnd(valid)).toMatch(/^HTTP\/1\.1 200 /);
-    await fc.assert(
-      fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 4 }), async (edits) => {
-        const answer = await peer.rawThenEnd(mutate(valid, edits));
-        // There is no answer to an incomplete or invalid request.
-        if (answer !== "") expect(answer).toMatch(GOOD);
-        expect(answer).not.toMatch(/internal error|\bat .+:\d+:\d+/i);
-      }),
-      { numRuns: 400 },
-    );
-    const next = await new StatelessClient(peer).request(1, "tools/call", {
-      name: "echo",
-      arguments: { text: "next" },
-    });
-    expect(textOf(next)).toBe("next");
+it.each([
+  ["of a stateless call", statelessCall],
+  ["of a handshake in chunks", handshake],
+])("mutated requests: %s are refused or answered", async (_title, build) => {
+  const { peer } = await startServer();
+  const valid = build(peer);
+  expect(await peer.rawThenEnd(valid)).toMatch(/^HTTP\/1\.1 200 /);
+  await fc.assert(
+    fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 4 }), async (edits) => {
+      const answer = await peer.rawThenEnd(mutate(valid, edits));
+      // There is no answer to an incomplete or invalid request.
+      if (answer !== "") expect(answer).toMatch(GOOD);
+      expect(answer).not.toMatch(/internal error|\bat .+:\d+:\d+/i);
+    }),
+    { numRuns: 400 },
+  );
+  const next = await new StatelessClient(peer).request(1, "tools/call", {
+    name: "echo",
+    arguments: { text: "next" },
   });
+  expect(textOf(next)).toBe("next");
 });

@@ -2,7 +2,7 @@
 // receives each step of its call once and in order, and then the answer.
 
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Reply } from "../../support/http/http-peer.ts";
@@ -72,26 +72,24 @@ class BreakableCall {
   }
 }
 
-describe("random broken streams", () => {
-  it("lose nothing and repeat nothing", async () => {
-    const started = await startServer();
-    const client = await SessionClient.open(started.peer, NEWEST_SESSION.name);
-    let run = 0;
-    const act = fc.record({
-      call: fc.nat({ max: CALLS - 1 }),
-      act: fc.constantFrom("step", "step", "step", "break", "resume"),
-    });
-    await fc.assert(
-      fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 40 }), async (acts) => {
-        run += 1;
-        const calls = Array.from({ length: CALLS }, (_, n) => new BreakableCall(started, client, `${run}-${n}`));
-        await Promise.all(calls.map((call) => call.begin()));
-        for (const { call, act: name } of acts) await calls[call]?.[name]();
-        const outcomes = await Promise.all(calls.map((call) => call.finish()));
-        for (const { received, expected } of outcomes) expect(received).toEqual(expected);
-      }),
-      // Failures depend on timing, so shrinking would not help.
-      { numRuns: 40, endOnFailure: true },
-    );
+it("random broken streams lose nothing and repeat nothing", async () => {
+  const started = await startServer();
+  const client = await SessionClient.open(started.peer, NEWEST_SESSION.name);
+  let run = 0;
+  const act = fc.record({
+    call: fc.nat({ max: CALLS - 1 }),
+    act: fc.constantFrom("step", "step", "step", "break", "resume"),
   });
+  await fc.assert(
+    fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 40 }), async (acts) => {
+      run += 1;
+      const calls = Array.from({ length: CALLS }, (_, n) => new BreakableCall(started, client, `${run}-${n}`));
+      await Promise.all(calls.map((call) => call.begin()));
+      for (const { call, act: name } of acts) await calls[call]?.[name]();
+      const outcomes = await Promise.all(calls.map((call) => call.finish()));
+      for (const { received, expected } of outcomes) expect(received).toEqual(expected);
+    }),
+    // Failures depend on timing, so shrinking would not help.
+    { numRuns: 40, endOnFailure: true },
+  );
 });

@@ -1,7 +1,7 @@
 // Ambiguous requests, which two HTTP parsers may read differently: they are refused, and no part of them is taken for a
 // second request. They are written as bytes, because no client library would send them.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { StatelessClient } from "../../support/http/mcp-clients.ts";
 import { startServer } from "./fixture.ts";
@@ -107,83 +107,74 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-describe("an ambiguous request", () => {
-  it.each(ROWS)("$title", async ({ text, allowed = false }) => {
-    const { fixture, peer } = await startServer();
-    const { body } = new StatelessClient(peer).build(1, "tools/call", { name: "hold", arguments: { key: "k" } });
-    const complete = JSON.stringify(body);
-    // The first request closes the connection; a smuggled one would not.
-    const lines = text.flatMap((line) =>
-      line.startsWith("Content-Length: LENGTH") ? [line, "Connection: close"] : [line],
-    );
-    const bytes = lines
-      .join("\r\n")
-      .replaceAll("HOST", peer.url.host)
-      .replaceAll("LENGTH", String(complete.length))
-      .replaceAll("BODY", complete);
-    if (allowed) {
-      const answer = peer.raw(bytes);
-      await fixture.holding("k");
-      fixture.release("k");
-      expect(await answer).toMatch(/^HTTP\/1\.1 200/);
-      return;
-    }
-    // A broken request line ends a parser that waits for more bytes.
-    const answer = await peer.raw(bytes, "\r\n\r\n\0\r\n\r\n");
-    expect(answer === "" || /^HTTP\/1\.1 4\d\d/.test(answer)).toBe(true);
-    expect(fixture.runs.size).toBe(0);
-    expect(answer).not.toContain("released");
-  });
+it.each(ROWS)("an ambiguous request: $title", async ({ text, allowed = false }) => {
+  const { fixture, peer } = await startServer();
+  const { body } = new StatelessClient(peer).build(1, "tools/call", { name: "hold", arguments: { key: "k" } });
+  const complete = JSON.stringify(body);
+  // The first request closes the connection; a smuggled one would not.
+  const lines = text.flatMap((line) =>
+    line.startsWith("Content-Length: LENGTH") ? [line, "Connection: close"] : [line],
+  );
+  const bytes = lines
+    .join("\r\n")
+    .replaceAll("HOST", peer.url.host)
+    .replaceAll("LENGTH", String(complete.length))
+    .replaceAll("BODY", complete);
+  if (allowed) {
+    const answer = peer.raw(bytes);
+    await fixture.holding("k");
+    fixture.release("k");
+    expect(await answer).toMatch(/^HTTP\/1\.1 200/);
+    return;
+  }
+  // A broken request line ends a parser that waits for more bytes.
+  const answer = await peer.raw(bytes, "\r\n\r\n\0\r\n\r\n");
+  expect(answer === "" || /^HTTP\/1\.1 4\d\d/.test(answer)).toBe(true);
+  expect(fixture.runs.size).toBe(0);
+  expect(answer).not.toContain("released");
+});
 
-  it("in a body is not taken for the next request", async () => {
-    const { fixture, peer } = await startServer();
-    const client = new StatelessClient(peer);
-    const hidden = JSON.stringify(client.build(1, "tools/call", { name: "hold", arguments: { key: "hidden" } }).body);
-    const inner = [
-      "POST /mcp HTTP/1.1",
-      `Host: ${peer.url.host}`,
-      TYPE,
-      ...MIRROR,
-      NAME,
-      `Content-Length: ${hidden.length}`,
-      "",
-      hidden,
-    ].join("\r\n");
-    const outer = JSON.stringify(client.build(2, "tools/call", { name: "echo", arguments: { text: inner } }).body);
-    const head = [
-      "POST /mcp HTTP/1.1",
-      `Host: ${peer.url.host}`,
-      TYPE,
-      ...MIRROR,
-      "Mcp-Name: echo",
-      "Connection: close",
-    ];
-    const answer = await peer.raw(`${head.join("\r\n")}\r\nContent-Length: ${outer.length}\r\n\r\n${outer}`);
-    expect(answer).toMatch(/^HTTP\/1\.1 200/);
-    expect(fixture.runs.size).toBe(0);
-  });
+it("an ambiguous request in a body is not taken for the next request", async () => {
+  const { fixture, peer } = await startServer();
+  const client = new StatelessClient(peer);
+  const hidden = JSON.stringify(client.build(1, "tools/call", { name: "hold", arguments: { key: "hidden" } }).body);
+  const inner = [
+    "POST /mcp HTTP/1.1",
+    `Host: ${peer.url.host}`,
+    TYPE,
+    ...MIRROR,
+    NAME,
+    `Content-Length: ${hidden.length}`,
+    "",
+    hidden,
+  ].join("\r\n");
+  const outer = JSON.stringify(client.build(2, "tools/call", { name: "echo", arguments: { text: inner } }).body);
+  const head = ["POST /mcp HTTP/1.1", `Host: ${peer.url.host}`, TYPE, ...MIRROR, "Mcp-Name: echo", "Connection: close"];
+  const answer = await peer.raw(`${head.join("\r\n")}\r\nContent-Length: ${outer.length}\r\n\r\n${outer}`);
+  expect(answer).toMatch(/^HTTP\/1\.1 200/);
+  expect(fixture.runs.size).toBe(0);
+});
 
-  it("does not include two pipelined requests, which are answered in order", async () => {
-    const { peer } = await startServer();
-    const client = new StatelessClient(peer);
-    const bytes = ["one", "two"].map((text, n) => {
-      const body = JSON.stringify(client.build(n, "tools/call", { name: "echo", arguments: { text } }).body);
-      const last = n === 1 ? ["Connection: close"] : [];
-      const head = ["POST /mcp HTTP/1.1", `Host: ${peer.url.host}`, TYPE, ...MIRROR, "Mcp-Name: echo", ...last];
-      return `${head.join("\r\n")}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    });
-    const answer = await peer.raw(bytes.join(""));
-    expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
-    expect(answer.indexOf('"one"')).toBeGreaterThan(0);
-    expect(answer.indexOf('"two"')).toBeGreaterThan(answer.indexOf('"one"'));
+it("an ambiguous request does not include two pipelined requests, which are answered in order", async () => {
+  const { peer } = await startServer();
+  const client = new StatelessClient(peer);
+  const bytes = ["one", "two"].map((text, n) => {
+    const body = JSON.stringify(client.build(n, "tools/call", { name: "echo", arguments: { text } }).body);
+    const last = n === 1 ? ["Connection: close"] : [];
+    const head = ["POST /mcp HTTP/1.1", `Host: ${peer.url.host}`, TYPE, ...MIRROR, "Mcp-Name: echo", ...last];
+    return `${head.join("\r\n")}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   });
+  const answer = await peer.raw(bytes.join(""));
+  expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
+  expect(answer.indexOf('"one"')).toBeGreaterThan(0);
+  expect(answer.indexOf('"two"')).toBeGreaterThan(answer.indexOf('"one"'));
+});
 
-  it("cannot inject headers into the response", async () => {
-    const { peer } = await startServer();
-    for (const name of ["mcp-session-id", "last-event-id", "mcp-protocol-version", "mcp-method"]) {
-      const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, { [name]: "canary%0d%0aX-Evil: 1" });
-      expect(JSON.stringify(reply.headers)).not.toContain("canary");
-      expect(reply.status).toBeGreaterThanOrEqual(400);
-    }
-  });
+it("an ambiguous request cannot inject headers into the response", async () => {
+  const { peer } = await startServer();
+  for (const name of ["mcp-session-id", "last-event-id", "mcp-protocol-version", "mcp-method"]) {
+    const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, { [name]: "canary%0d%0aX-Evil: 1" });
+    expect(JSON.stringify(reply.headers)).not.toContain("canary");
+    expect(reply.status).toBeGreaterThanOrEqual(400);
+  }
 });

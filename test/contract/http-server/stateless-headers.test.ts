@@ -1,7 +1,7 @@
 // The headers of stateless requests, and which error is reported first (2026-07-28, basic/transports/streamable-http,
 // "Server Validation"). Proxies read only the headers, so a header that contradicts the body is refused.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { StatelessClient } from "../../support/http/mcp-clients.ts";
 import type { Json, SentHeaders } from "../../support/http/http-peer.ts";
@@ -101,8 +101,9 @@ const ROWS: readonly Row[] = [
   { title: "a parameter that the tool does not declare", headers: { "mcp-param-text": "something else" }, status: 200 },
 ];
 
-describe("headers of a stateless request", () => {
-  it.each(ROWS)("$title: $status", async ({ method = "tools/call", params = ECHO, headers, status, code }) => {
+it.each(ROWS)(
+  "headers of a stateless request: $title: $status",
+  async ({ method = "tools/call", params = ECHO, headers, status, code }) => {
     const { peer } = await startServer();
     const client = new StatelessClient(peer);
     const request = client.build(7, method, params);
@@ -116,15 +117,15 @@ describe("headers of a stateless request", () => {
       const [header] = Object.keys(headers);
       expect(reply.json["error"].message.toLowerCase()).toContain(header?.toLowerCase());
     }
-  });
+  },
+);
 
-  it("prevent the call if they contradict the body", async () => {
-    const { fixture, peer } = await startServer();
-    const client = new StatelessClient(peer);
-    await client.post(1, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-name": "echo" });
-    await client.post(2, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-method": "tools/list" });
-    expect(fixture.runs.size).toBe(0);
-  });
+it("headers of a stateless request prevent the call if they contradict the body", async () => {
+  const { fixture, peer } = await startServer();
+  const client = new StatelessClient(peer);
+  await client.post(1, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-name": "echo" });
+  await client.post(2, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-method": "tools/list" });
+  expect(fixture.runs.size).toBe(0);
 });
 
 /** Requests with two errors, and the one that is reported. */
@@ -173,36 +174,34 @@ const ORDER: readonly { title: string; body: Json; headers: SentHeaders; status:
   },
 ];
 
-describe("several errors at once", () => {
-  it.each(ORDER)("reports $title", async ({ body, headers, status, code }) => {
-    const { peer } = await startServer();
-    const reply = await peer.post({ jsonrpc: "2.0", id: "x", ...body }, headers);
-    expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([status, code, "x"]);
-  });
-
-  it("lists the supported revisions if the requested one is unknown", async () => {
-    const { peer } = await startServer();
-    const body = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: statelessMeta("v999") } };
-    const { json } = await peer.post(body, { "mcp-protocol-version": "v999", "mcp-method": "tools/list" });
-    const { supported, requested } = json["error"].data as { supported: string[]; requested: string };
-    expect(requested).toBe("v999");
-    const discovered = await new StatelessClient(peer).request(2, "server/discover");
-    for (const name of supported) expect(discovered["result"].supportedVersions).toContain(name);
-    expect(supported).toContain(NEWEST.name);
-  });
-
-  it.each(["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list"])(
-    "reports the unknown method %s with 404",
-    async (method) => {
-      const { peer } = await startServer();
-      const reply = await new StatelessClient(peer).post(
-        3,
-        method,
-        { uri: "note://one", level: "info" },
-        { "mcp-name": "x" },
-      );
-      expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([404, -32601, 3]);
-      expect(reply.headers["mcp-session-id"]).toBeUndefined();
-    },
-  );
+it.each(ORDER)("several errors at once reports $title", async ({ body, headers, status, code }) => {
+  const { peer } = await startServer();
+  const reply = await peer.post({ jsonrpc: "2.0", id: "x", ...body }, headers);
+  expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([status, code, "x"]);
 });
+
+it("several errors at once lists the supported revisions if the requested one is unknown", async () => {
+  const { peer } = await startServer();
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: statelessMeta("v999") } };
+  const { json } = await peer.post(body, { "mcp-protocol-version": "v999", "mcp-method": "tools/list" });
+  const { supported, requested } = json["error"].data as { supported: string[]; requested: string };
+  expect(requested).toBe("v999");
+  const discovered = await new StatelessClient(peer).request(2, "server/discover");
+  for (const name of supported) expect(discovered["result"].supportedVersions).toContain(name);
+  expect(supported).toContain(NEWEST.name);
+});
+
+it.each(["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list"])(
+  "several errors at once reports the unknown method %s with 404",
+  async (method) => {
+    const { peer } = await startServer();
+    const reply = await new StatelessClient(peer).post(
+      3,
+      method,
+      { uri: "note://one", level: "info" },
+      { "mcp-name": "x" },
+    );
+    expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([404, -32601, 3]);
+    expect(reply.headers["mcp-session-id"]).toBeUndefined();
+  },
+);

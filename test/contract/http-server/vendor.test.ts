@@ -34,7 +34,7 @@ const STYLES = [NEWEST_SESSION.name, NEWEST.name];
 const PAIRS = STYLES.flatMap((revision) => ["a server", "a gateway"].map((target) => [revision, target] as const));
 
 describe.each(PAIRS)("a client of %s and %s", (revision, target) => {
-  it("exchange what the specification does not define", async () => {
+  it("a client and a server exchange what the specification does not define", async () => {
     const opened: unknown[] = [];
     const seen: Notification[] = [];
     const server = vendorServer((file) => opened.push(file));
@@ -63,8 +63,9 @@ describe.each(PAIRS)("a client of %s and %s", (revision, target) => {
   });
 });
 
-describe("a method of another revision", () => {
-  it.each(REVISIONS.map(({ name, style }) => [name, style] as const))("is unknown in %s", async (revision, style) => {
+it.each(REVISIONS.map(({ name, style }) => [name, style] as const))(
+  "a method of another revision is unknown in %s",
+  async (revision, style) => {
     const handler = vi.fn(vendorServer(() => undefined));
     const client = await connect(await start(handler), { revision });
     const calls = handler.mock.calls.length;
@@ -73,5 +74,5 @@ describe("a method of another revision", () => {
     await expect(client.request(method, params)).rejects.toMatchObject({ code: -32601 });
     expect(handler.mock.calls.slice(calls).map(([request]) => request.method)).not.toContain(method);
     await client.close();
-  });
-});
+  },
+);

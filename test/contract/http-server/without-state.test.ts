@@ -68,7 +68,7 @@ const SESSION_NAMES = REVISIONS.filter(({ style }) => style === "session").map((
 const STATELESS_NAMES = REVISIONS.filter(({ style }) => style === "stateless").map(({ name }) => name);
 
 describe.each(sampleOf(1, SESSION_NAMES))("a client of %s behind a balancer", (revision) => {
-  it("lists, calls and reads, with progress and logs of the call", async () => {
+  it("a client behind a balancer lists, calls and reads, with progress and logs of the call", async () => {
     await using client = await opened(revision, balanced().fetch);
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain("echo");
     for (const text of ["a", "b", "c"]) expect(texts(await client.callTool("echo", { text }))).toBe(text);
@@ -83,7 +83,7 @@ describe.each(sampleOf(1, SESSION_NAMES))("a client of %s behind a balancer", (r
     expect(texts(await client.callTool("slower", {}))).toBe("done too");
   });
 
-  it("cannot be asked, subscribe or have tasks, and is told so", async () => {
+  it("a client behind a balancer cannot be asked, subscribe or have tasks, and is told so", async () => {
     await using client = await opened(revision, balanced().fetch);
     const { capabilities } = client;
     expect(JSON.stringify(capabilities)).not.toMatch(/listChanged|subscribe|tasks/);
@@ -94,14 +94,14 @@ describe.each(sampleOf(1, SESSION_NAMES))("a client of %s behind a balancer", (r
 });
 
 describe.each(STATELESS_NAMES)("a client of %s behind a balancer", (revision) => {
-  it("answers inputRequired in whichever process its retry reaches", async () => {
+  it("a client behind a balancer answers inputRequired in whichever process its retry reaches", async () => {
     await using client = await opened(revision, balanced().fetch);
     expect(texts(await client.callTool("return", {}))).toBe('{"action":"accept","content":{"name":"Ann"}}');
     expect(texts(await client.callTool("slow", {}))).toBe("done");
     await expect(client.callTool("slower", {})).rejects.toThrow("(`stateless: true`), so it has no tasks");
   });
 
-  it("is told why context.ask does not work", async () => {
+  it("a client behind a balancer is told why context.ask does not work", async () => {
     await using client = await opened(revision, balanced().fetch);
     await expect(client.callTool("ask", {})).rejects.toThrow(
       "This server keeps nothing between requests (`stateless: true`), so a call cannot wait for the answer to " +
@@ -110,75 +110,66 @@ describe.each(STATELESS_NAMES)("a client of %s behind a balancer", (revision) =>
   });
 });
 
-describe("stateless", () => {
-  it("serves the official client, which asks for a stream and gets none", async () => {
-    const { fetch, statuses } = balanced();
-    const client = new SdkClient({ name: "sdk", version: "1" });
-    await client.connect(new StreamableHTTPClientTransport(new URL(URL_OF_BOTH), { fetch }));
-    for (const text of ["a", "b"]) {
-      expect(await client.callTool({ name: "echo", arguments: { text } })).toMatchObject({ content: [{ text }] });
-    }
-    await client.close();
-    expect(statuses).toContain("GET 405");
-    expect(statuses.filter((line) => line.startsWith("POST"))).toEqual([
-      "POST 200",
-      "POST 202",
-      "POST 200",
-      "POST 200",
-    ]);
-  });
-
-  it("assumes a revision if a request names none, and refuses an unknown one", async () => {
-    const { fetch } = balanced();
-    const post = async (headers: Record<string, string>, body: unknown): Promise<Response> =>
-      fetch(URL_OF_BOTH, {
-        method: "POST",
-        headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
-        body: JSON.stringify(body),
-      });
-    const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "echo", arguments: { text: "x" } } };
-    expect(await (await post({}, call)).json()).toMatchObject({ id: 1, result: { content: [{ text: "x" }] } });
-    expect(await (await post({}, [call])).json()).toMatchObject([{ id: 1, result: { content: [{ text: "x" }] } }]);
-    const unknown = await post({ "mcp-protocol-version": "1999-01-01" }, call);
-    expect(unknown.status).toBe(400);
-    expect(await unknown.json()).toMatchObject({ error: { message: /Unsupported MCP-Protocol-Version/ as never } });
-  });
-
-  it("cannot be combined with legacy HTTP+SSE", () => {
-    expect(() => fetchHandler(notes(), { stateless: true, legacySse: true })).toThrow("legacySse needs sessions");
-  });
+it("a server without state serves the official client, which asks for a stream and gets none", async () => {
+  const { fetch, statuses } = balanced();
+  const client = new SdkClient({ name: "sdk", version: "1" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(URL_OF_BOTH), { fetch }));
+  for (const text of ["a", "b"]) {
+    expect(await client.callTool({ name: "echo", arguments: { text } })).toMatchObject({ content: [{ text }] });
+  }
+  await client.close();
+  expect(statuses).toContain("GET 405");
+  expect(statuses.filter((line) => line.startsWith("POST"))).toEqual(["POST 200", "POST 202", "POST 200", "POST 200"]);
 });
 
-describe("the framework around a handler", () => {
-  const mcp = fetchHandler(notes(), {
-    auth: { authenticate: () => Promise.reject(new Error("not asked")) },
-    onError() {},
-  });
+it("a server without state assumes a revision if a request names none, and refuses an unknown one", async () => {
+  const { fetch } = balanced();
+  const post = async (headers: Record<string, string>, body: unknown): Promise<Response> =>
+    fetch(URL_OF_BOTH, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+      body: JSON.stringify(body),
+    });
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "echo", arguments: { text: "x" } } };
+  expect(await (await post({}, call)).json()).toMatchObject({ id: 1, result: { content: [{ text: "x" }] } });
+  expect(await (await post({}, [call])).json()).toMatchObject([{ id: 1, result: { content: [{ text: "x" }] } }]);
+  const unknown = await post({ "mcp-protocol-version": "1999-01-01" }, call);
+  expect(unknown.status).toBe(400);
+  expect(await unknown.json()).toMatchObject({ error: { message: /Unsupported MCP-Protocol-Version/ as never } });
+});
 
-  it.each([SESSION_NAMES.at(-1), STATELESS_NAMES.at(-1)])(
-    "passes the caller and an environment in %s",
-    async (revision) => {
-      const send: typeof fetch = async (input, init) =>
-        mcp(new Request(input, init), { principal: "ann", env: { tenant: 7 } });
-      await using client = await opened(revision as string, send);
-      expect(texts(await client.callTool("who", {}))).toBe('ann {"tenant":7}');
-    },
-  );
+it("a server without state cannot be combined with legacy HTTP+SSE", () => {
+  expect(() => fetchHandler(notes(), { stateless: true, legacySse: true })).toThrow("legacySse needs sessions");
+});
 
-  it("is not mistaken for the runtime, which passes arguments of its own", async () => {
-    for (const host of [undefined, { DB: {} }, () => undefined, "x"]) {
-      const response = await mcp(new Request(URL_OF_BOTH, { method: "POST" }), host as never);
-      expect(response.status).toBe(503);
-    }
-  });
+const mcp = fetchHandler(notes(), {
+  auth: { authenticate: () => Promise.reject(new Error("not asked")) },
+  onError() {},
+});
 
-  it.each([
-    [{ principal: "" }, "`principal` must be a string that is not empty"],
-    [{ principal: 7 }, "`principal` must be a string that is not empty"],
-    [{ scopes: ["a"] }, "pass its `principal` too"],
-    [{ principal: "a", scopes: "read" }, "scopes of an identity must be an array"],
-    [{ principal: "a", ctx: 1 }, "fetchHandler() has no option `ctx`"],
-  ])("is told of a mistake: %j", (host, text) => {
-    expect(() => mcp(new Request(URL_OF_BOTH), host as never)).toThrow(text);
-  });
+it.each([SESSION_NAMES.at(-1), STATELESS_NAMES.at(-1)])(
+  "the framework around a handler passes the caller and an environment in %s",
+  async (revision) => {
+    const send: typeof fetch = async (input, init) =>
+      mcp(new Request(input, init), { principal: "ann", env: { tenant: 7 } });
+    await using client = await opened(revision as string, send);
+    expect(texts(await client.callTool("who", {}))).toBe('ann {"tenant":7}');
+  },
+);
+
+it("the framework around a handler is not mistaken for the runtime, which passes arguments of its own", async () => {
+  for (const host of [undefined, { DB: {} }, () => undefined, "x"]) {
+    const response = await mcp(new Request(URL_OF_BOTH, { method: "POST" }), host as never);
+    expect(response.status).toBe(503);
+  }
+});
+
+it.each([
+  [{ principal: "" }, "`principal` must be a string that is not empty"],
+  [{ principal: 7 }, "`principal` must be a string that is not empty"],
+  [{ scopes: ["a"] }, "pass its `principal` too"],
+  [{ principal: "a", scopes: "read" }, "scopes of an identity must be an array"],
+  [{ principal: "a", ctx: 1 }, "fetchHandler() has no option `ctx`"],
+])("the framework around a handler is told of a mistake: %j", (host, text) => {
+  expect(() => mcp(new Request(URL_OF_BOTH), host as never)).toThrow(text);
 });

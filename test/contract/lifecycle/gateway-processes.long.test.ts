@@ -149,7 +149,7 @@ afterAll(() => {
 
 describe.runIf(canListProcesses)("catenary run", () => {
   for (const { title, command, processes: count } of upstreamKinds()) {
-    it(`leaves no process behind in front of ${title}`, async () => {
+    it(`catenary run leaves no process behind in front of ${title}`, async () => {
       const endings = ["SIGKILL", "SIGTERM", "the end of input"] as const;
       const gateways = await Promise.all(
         endings.map(async (ending) => {
@@ -172,7 +172,7 @@ describe.runIf(canListProcesses)("catenary run", () => {
     });
   }
 
-  it("leaves no process behind if it is killed while its upstream starts", async () => {
+  it("catenary run leaves no process behind if it is killed while its upstream starts", async () => {
     const command = ["npx", "--no-install", "unstoppable-server", "--children"];
     const params = {
       protocolVersion: NEWEST_SESSION.name,
@@ -191,8 +191,9 @@ describe.runIf(canListProcesses)("catenary run", () => {
   });
 });
 
-describe.runIf(canListProcesses)("catenary serve in front of all upstreams", () => {
-  it.each(["SIGKILL", "SIGTERM"] as const)("leaves no process behind after %s", async (signal) => {
+it.runIf(canListProcesses).each(["SIGKILL", "SIGTERM"] as const)(
+  "catenary serve in front of all upstreams leaves no process behind after %s",
+  async (signal) => {
     const servers = upstreamKinds().map(({ name, command: [command, ...args] }) => [name, { command, args }] as const);
     const config = join(folder, `${signal}.json`);
     writeFileSync(config, JSON.stringify({ mcpServers: Object.fromEntries(servers) }));
@@ -206,5 +207,5 @@ describe.runIf(canListProcesses)("catenary serve in front of all upstreams", () 
     gateway.process.kill(signal);
     expect(await gateway.survivors()).toEqual([]);
     await client.close();
-  });
-});
+  },
+);

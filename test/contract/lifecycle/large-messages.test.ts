@@ -78,20 +78,23 @@ describe.each(STYLES)("a result over the limit (%s)", (_style, revision) => {
   it.each([
     ["first", false],
     ["last", true],
-  ])("fails its call at once in a client of a program that writes the id %s", async (_where, isIdLast) => {
-    const command = { command: process.execPath, args: ["-e", program(TEXT, isIdLast)] };
-    const client = await connected(command, { revision, limits });
-    const other = client.callTool("t", { size: 10 });
-    const error = await failureOf(client.callTool("t", { size: 3 * LIMIT }));
-    expect(error).toBeInstanceOf(ConnectionError);
-    expect(error).toMatchObject({ kind: "protocol", mayHaveRun: true });
-    expect(error.message).toContain(REASON);
-    expect(error.message).not.toContain("timeoutMs");
-    expect(await other).toMatchObject({ content: [{ text: "x".repeat(10) }] });
-    expect(await client.callTool("t", { size: 5 })).toMatchObject({ content: [{ text: "xxxxx" }] });
-  });
+  ])(
+    "a result over the limit fails its call at once in a client of a program that writes the id %s",
+    async (_where, isIdLast) => {
+      const command = { command: process.execPath, args: ["-e", program(TEXT, isIdLast)] };
+      const client = await connected(command, { revision, limits });
+      const other = client.callTool("t", { size: 10 });
+      const error = await failureOf(client.callTool("t", { size: 3 * LIMIT }));
+      expect(error).toBeInstanceOf(ConnectionError);
+      expect(error).toMatchObject({ kind: "protocol", mayHaveRun: true });
+      expect(error.message).toContain(REASON);
+      expect(error.message).not.toContain("timeoutMs");
+      expect(await other).toMatchObject({ content: [{ text: "x".repeat(10) }] });
+      expect(await client.callTool("t", { size: 5 })).toMatchObject({ content: [{ text: "xxxxx" }] });
+    },
+  );
 
-  it("is replaced by an error in a server over HTTP", async () => {
+  it("a result over the limit is replaced by an error in a server over HTTP", async () => {
     const { url = "" } = await serving(sized(), { http: { port: 0 }, limits });
     const client = await connected(url, { revision });
     const error = await failureOf(client.callTool("sized", { size: 3 * LIMIT }));
@@ -100,7 +103,7 @@ describe.each(STYLES)("a result over the limit (%s)", (_style, revision) => {
     expect(await client.callTool("sized", { size: 5 })).toMatchObject({ content: [{ text: "xxxxx" }] });
   });
 
-  it("fails its call with the reason through a gateway", async () => {
+  it("a result over the limit fails its call with the reason through a gateway", async () => {
     const command = { command: process.execPath, args: ["-e", program(TEXT, true)] };
     const gateway = chain().to({ p: upstream(command, { limits, remember: false }), q: upstream(sized()) });
     const { url = "" } = await serving(gateway, { http: { port: 0 } });
@@ -115,7 +118,7 @@ describe.each(STYLES)("a result over the limit (%s)", (_style, revision) => {
 describe.each(STYLES)("arguments over the limit (%s)", (_style, revision) => {
   const long = { pad: "y".repeat(3 * LIMIT) };
 
-  it("are not sent to a program, and fail their call", async () => {
+  it("arguments over the limit are not sent to a program, and fail their call", async () => {
     const command = { command: process.execPath, args: ["-e", program(TEXT, true)] };
     const client = await connected(command, { revision, limits });
     const error = await failureOf(client.callTool("t", long));
@@ -123,7 +126,7 @@ describe.each(STYLES)("arguments over the limit (%s)", (_style, revision) => {
     expect(await client.callTool("t", { size: 5 })).toMatchObject({ content: [{ text: "xxxxx" }] });
   });
 
-  it("are not sent over HTTP, and fail their call", async () => {
+  it("arguments over the limit are not sent over HTTP, and fail their call", async () => {
     const { url = "" } = await serving(sized(), { http: { port: 0 } });
     const client = await connected(url, { revision, limits });
     const error = await failureOf(client.callTool("sized", long));
@@ -133,7 +136,7 @@ describe.each(STYLES)("arguments over the limit (%s)", (_style, revision) => {
     expect(runs).toEqual([5]);
   });
 
-  it("are refused with the reason by a server over HTTP", async () => {
+  it("arguments over the limit are refused with the reason by a server over HTTP", async () => {
     const { url = "" } = await serving(sized(), { http: { port: 0 }, limits });
     const client = await connected(url, { revision });
     const error = await failureOf(client.callTool("sized", long));
@@ -142,7 +145,7 @@ describe.each(STYLES)("arguments over the limit (%s)", (_style, revision) => {
     expect(runs).toEqual([5]);
   });
 
-  it("fail their call with the reason through a gateway", async () => {
+  it("arguments over the limit fail their call with the reason through a gateway", async () => {
     const command = { command: process.execPath, args: ["-e", program(TEXT, true)] };
     const gateway = chain().to({ p: upstream(command, { limits, remember: false }), q: upstream(sized()) });
     const { url = "" } = await serving(gateway, { http: { port: 0 } });
@@ -153,69 +156,63 @@ describe.each(STYLES)("arguments over the limit (%s)", (_style, revision) => {
   });
 });
 
-describe("a request over the limit on stdio", () => {
-  /** Serves on streams; returns the answers by id. */
-  async function stdio(): Promise<{ write(line: string): void; answer(id: unknown): Promise<unknown> }> {
-    const [input, output] = [new PassThrough(), new PassThrough()];
-    let text = "";
-    output.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-    await serving(sized(), { stdio: { input, output }, limits });
-    const find = (id: unknown): unknown =>
-      text
-        .split("\n")
-        .slice(0, -1)
-        .map((line) => JSON.parse(line) as { id: unknown })
-        .find((message) => message.id === id);
-    return {
-      write: (line) => input.write(`${line}\n`),
-      answer: async (id) => {
-        await expect.poll(() => find(id)).toBeDefined();
-        return find(id);
-      },
-    };
-  }
+/** Serves on streams; returns the answers by id. */
+async function stdio(): Promise<{ write(line: string): void; answer(id: unknown): Promise<unknown> }> {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  let text = "";
+  output.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+  await serving(sized(), { stdio: { input, output }, limits });
+  const find = (id: unknown): unknown =>
+    text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as { id: unknown })
+      .find((message) => message.id === id);
+  return {
+    write: (line) => input.write(`${line}\n`),
+    answer: async (id) => {
+      await expect.poll(() => find(id)).toBeDefined();
+      return find(id);
+    },
+  };
+}
 
-  it("is answered with an error for its id, wherever that is, and others are answered", async () => {
-    const { write, answer } = await stdio();
-    const params = { name: "sized", arguments: { pad: "y".repeat(3 * LIMIT) } };
-    write(JSON.stringify({ jsonrpc: "2.0", id: "first", method: "tools/call", params }));
-    write(JSON.stringify({ method: "tools/call", params, jsonrpc: "2.0", id: 7 }));
-    write(JSON.stringify({ method: "notifications/progress", params, jsonrpc: "2.0" }));
-    write(JSON.stringify({ jsonrpc: "2.0", id: 8, method: "ping" }));
-    expect(await answer("first")).toMatchObject({ error: { code: -32600, message: REASON } });
-    expect(await answer(7)).toMatchObject({ error: { code: -32600, message: REASON } });
-    expect(await answer(8)).toMatchObject({ result: {} });
-    expect(runs).toEqual([]);
-  });
+it("a request over the limit on stdio is answered with an error for its id, wherever that is, and others are answered", async () => {
+  const { write, answer } = await stdio();
+  const params = { name: "sized", arguments: { pad: "y".repeat(3 * LIMIT) } };
+  write(JSON.stringify({ jsonrpc: "2.0", id: "first", method: "tools/call", params }));
+  write(JSON.stringify({ method: "tools/call", params, jsonrpc: "2.0", id: 7 }));
+  write(JSON.stringify({ method: "notifications/progress", params, jsonrpc: "2.0" }));
+  write(JSON.stringify({ jsonrpc: "2.0", id: 8, method: "ping" }));
+  expect(await answer("first")).toMatchObject({ error: { code: -32600, message: REASON } });
+  expect(await answer(7)).toMatchObject({ error: { code: -32600, message: REASON } });
+  expect(await answer(8)).toMatchObject({ result: {} });
+  expect(runs).toEqual([]);
 });
 
-describe("a question over the limit", () => {
-  it("of a program is answered with the reason", async () => {
-    const script = `${program(TEXT, true)}
+it("a question over the limit of a program is answered with the reason", async () => {
+  const script = `${program(TEXT, true)}
       require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
         const { id, method, error } = JSON.parse(line);
         if (method === "notifications/initialized")
           console.log(JSON.stringify({ method: "sampling/createMessage", params: { pad: "x".repeat(${3 * LIMIT}) }, jsonrpc: "2.0", id: "q" }));
         if (id === "q") console.error(error.message);
       });`;
-    let stderr = "";
-    const options = { revision: NEWEST_SESSION.name, limits, onStderr: (text: string) => void (stderr += text) };
-    await connected({ command: process.execPath, args: ["-e", script] }, options);
-    await expect.poll(() => stderr).toContain(REASON);
-  });
+  let stderr = "";
+  const options = { revision: NEWEST_SESSION.name, limits, onStderr: (text: string) => void (stderr += text) };
+  await connected({ command: process.execPath, args: ["-e", script] }, options);
+  await expect.poll(() => stderr).toContain(REASON);
 });
 
-describe("messages of several megabytes", () => {
-  it("pass in both directions by default: stdio, HTTP, a gateway", async () => {
-    const echo = `(args) => ({ resultType: "complete", content: [{ type: "text", text: args.text }] })`;
-    const command = { command: process.execPath, args: ["-e", program(echo, true)] };
-    const text = "z".repeat(5 * 1024 * 1024);
-    const lengthOf = async (client: Client): Promise<number> => {
-      const { content } = await client.callTool("t", { text });
-      return (content[0] as { text: string }).text.length;
-    };
-    expect(await lengthOf(await connected(command, { revision: NEWEST_SESSION.name }))).toBe(text.length);
-    const { url = "" } = await serving(chain().to(upstream(command, { remember: false })), { http: { port: 0 } });
-    for (const [, revision] of STYLES) expect(await lengthOf(await connected(url, { revision }))).toBe(text.length);
-  });
+it("messages of several megabytes pass in both directions by default: stdio, HTTP, a gateway", async () => {
+  const echo = `(args) => ({ resultType: "complete", content: [{ type: "text", text: args.text }] })`;
+  const command = { command: process.execPath, args: ["-e", program(echo, true)] };
+  const text = "z".repeat(5 * 1024 * 1024);
+  const lengthOf = async (client: Client): Promise<number> => {
+    const { content } = await client.callTool("t", { text });
+    return (content[0] as { text: string }).text.length;
+  };
+  expect(await lengthOf(await connected(command, { revision: NEWEST_SESSION.name }))).toBe(text.length);
+  const { url = "" } = await serving(chain().to(upstream(command, { remember: false })), { http: { port: 0 } });
+  for (const [, revision] of STYLES) expect(await lengthOf(await connected(url, { revision }))).toBe(text.length);
 });

@@ -105,7 +105,7 @@ describe("a thrown value", () => {
     },
   });
   odd.push(["a revoked proxy", proxy], ["an error that throws in instanceof", error]);
-  it.each(odd)("%s: the call gets an error, and the next one works", async (_name, thrown) => {
+  it.each(odd)("a thrown value: %s: the call gets an error, and the next one works", async (_name, thrown) => {
     const client = await serving(throwing(thrown));
     client.initialize();
     client.write({ id: 1, method: "tools/call", params: { name: "x" } });
@@ -114,7 +114,7 @@ describe("a thrown value", () => {
     expect(await client.answer(2)).toMatchObject({ result: {} });
   });
 
-  it("may be a result that is not an object", async () => {
+  it("a thrown value may be a result that is not an object", async () => {
     const client = await serving((async ({ method }) => (method === "server/discover" ? discover : 5)) as Handler);
     client.initialize();
     client.write({ id: 1, method: "tools/list" });
@@ -122,89 +122,82 @@ describe("a thrown value", () => {
   });
 });
 
-describe("a message that is too long", () => {
-  const server = createServer({ name: "long", version: "1" }).tool("big", { description: "Big" }, () =>
-    "x".repeat(100_000),
-  );
+const server = createServer({ name: "long", version: "1" }).tool("big", { description: "Big" }, () =>
+  "x".repeat(100_000),
+);
 
-  it("is replaced by an error that names the limit", async () => {
-    const client = await serving(server, { limits: { messageBytes: 10_000 } });
-    client.initialize();
-    client.write({ id: 1, method: "tools/call", params: { name: "big" } });
-    expect(await client.answer(1)).toMatchObject({
-      error: { code: -32603, message: expect.stringContaining("limits.messageBytes") as string },
-    });
+it("a message that is too long is replaced by an error that names the limit", async () => {
+  const client = await serving(server, { limits: { messageBytes: 10_000 } });
+  client.initialize();
+  client.write({ id: 1, method: "tools/call", params: { name: "big" } });
+  expect(await client.answer(1)).toMatchObject({
+    error: { code: -32603, message: expect.stringContaining("limits.messageBytes") as string },
   });
 });
 
-describe("a batch of answers that is too long", () => {
-  it("is sent one by one", async () => {
-    const handler: Handler = async ({ method, params }) =>
-      method === "server/discover"
-        ? discover
-        : { content: [{ type: "text", text: "x".repeat(Number(params["name"])) }] };
-    const client = await serving(handler, { limits: { messageBytes: 10_000 } });
-    client.initialize(BATCHING);
-    await client.answer(0);
-    const call = (id: number, size: number): object => ({
-      jsonrpc: "2.0",
-      id,
-      method: "tools/call",
-      params: { name: String(size) },
-    });
-    client.input.write(`${JSON.stringify([call(1, 6_000), call(2, 6_000), call(3, 60_000)])}\n`);
-    expect(await client.answer(1)).toMatchObject({ result: {} });
-    expect(await client.answer(2)).toMatchObject({ result: {} });
-    expect(await client.answer(3)).toMatchObject({ error: { code: -32603 } });
+it("a batch of answers that is too long is sent one by one", async () => {
+  const handler: Handler = async ({ method, params }) =>
+    method === "server/discover" ? discover : { content: [{ type: "text", text: "x".repeat(Number(params["name"])) }] };
+  const client = await serving(handler, { limits: { messageBytes: 10_000 } });
+  client.initialize(BATCHING);
+  await client.answer(0);
+  const call = (id: number, size: number): object => ({
+    jsonrpc: "2.0",
+    id,
+    method: "tools/call",
+    params: { name: String(size) },
   });
+  client.input.write(`${JSON.stringify([call(1, 6_000), call(2, 6_000), call(3, 60_000)])}\n`);
+  expect(await client.answer(1)).toMatchObject({ result: {} });
+  expect(await client.answer(2)).toMatchObject({ result: {} });
+  expect(await client.answer(3)).toMatchObject({ error: { code: -32603 } });
 });
 
-describe("the end of input", () => {
-  const slow: Handler = async ({ method }) => {
-    if (method === "server/discover") return discover;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    return { content: [] };
-  };
-  const CALL = { method: "tools/call", params: { name: "x" } };
+const slow: Handler = async ({ method }) => {
+  if (method === "server/discover") return discover;
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return { content: [] };
+};
+const CALL = { method: "tools/call", params: { name: "x" } };
 
-  it("waits for a batch", async () => {
-    const client = await serving(slow);
-    client.initialize(BATCHING);
-    await client.answer(0);
-    client.input.end(`${JSON.stringify([{ jsonrpc: "2.0", id: 1, ...CALL }])}\n`);
-    await client.serving!.closed;
-    expect(await client.answer(1)).toMatchObject({ result: { content: [] } });
-  });
-
-  it("waits for a shutdown that waits for a call", async () => {
-    const client = await serving(slow);
-    client.initialize();
-    client.write({ id: 1, ...CALL }, { id: 2, method: "shutdown" });
-    client.input.end();
-    await client.serving!.closed;
-    expect(client.lines.map(({ id }) => id)).toEqual([0, 1, 2]);
-  });
-
-  it("answers an invalid message in order", async () => {
-    const client = await serving(slow, { ordering: "sequential" });
-    client.initialize();
-    client.write({ id: 1, ...CALL });
-    client.input.end("{broken\n");
-    await client.serving!.closed;
-    expect(client.lines.map(({ id }) => id)).toEqual([0, 1, null]);
-  });
-
-  it("may be a shutdown and exit right after initialize", async () => {
-    const client = await serving(slow);
-    client.initialize();
-    client.write({ id: 1, method: "shutdown" }, { method: "exit" });
-    await client.serving!.closed;
-    expect(client.lines.map(({ id }) => id)).toEqual([0, 1]);
-  });
+it("the end of input waits for a batch", async () => {
+  const client = await serving(slow);
+  client.initialize(BATCHING);
+  await client.answer(0);
+  client.input.end(`${JSON.stringify([{ jsonrpc: "2.0", id: 1, ...CALL }])}\n`);
+  await client.serving!.closed;
+  expect(await client.answer(1)).toMatchObject({ result: { content: [] } });
 });
 
-describe("a client that does not read", () => {
-  it.runIf(IS_LONG)("is not read from, and its progress notifications are dropped", async () => {
+it("the end of input waits for a shutdown that waits for a call", async () => {
+  const client = await serving(slow);
+  client.initialize();
+  client.write({ id: 1, ...CALL }, { id: 2, method: "shutdown" });
+  client.input.end();
+  await client.serving!.closed;
+  expect(client.lines.map(({ id }) => id)).toEqual([0, 1, 2]);
+});
+
+it("the end of input answers an invalid message in order", async () => {
+  const client = await serving(slow, { ordering: "sequential" });
+  client.initialize();
+  client.write({ id: 1, ...CALL });
+  client.input.end("{broken\n");
+  await client.serving!.closed;
+  expect(client.lines.map(({ id }) => id)).toEqual([0, 1, null]);
+});
+
+it("the end of input may be a shutdown and exit right after initialize", async () => {
+  const client = await serving(slow);
+  client.initialize();
+  client.write({ id: 1, method: "shutdown" }, { method: "exit" });
+  await client.serving!.closed;
+  expect(client.lines.map(({ id }) => id)).toEqual([0, 1]);
+});
+
+it.runIf(IS_LONG)(
+  "a client that does not read is not read from, and its progress notifications are dropped",
+  async () => {
     const input = new PassThrough();
     const output = new PassThrough({ highWaterMark: 1024 });
     const transport = stdioTransport({ input, output });
@@ -227,5 +220,5 @@ describe("a client that does not read", () => {
     expect(received).toBeLessThan(10);
     expect(output.writableLength).toBeLessThan(32 * 1024 * 1024);
     await transport.close();
-  });
-});
+  },
+);

@@ -30,7 +30,7 @@ describe("a checkpoint of code", () => {
   });
 
   it.each(["", "garbage", "null", "[]", '{"sources":5}', '{"sources":["1",5]}', '{"version":99}'])(
-    "with the content %j is refused, and the session keeps its state",
+    "a checkpoint of code with the content %j is refused, and the session keeps its state",
     async (content) => {
       writeFileSync(join(folder("js"), "bad.json"), content, { mode: 0o600 });
       expect(await fixture.call("restore-session", { checkpoint: "bad" })).toMatch(
@@ -40,7 +40,7 @@ describe("a checkpoint of code", () => {
     },
   );
 
-  it("is saved by several sessions at once under one name", async () => {
+  it("a checkpoint of code is saved by several sessions at once under one name", async () => {
     const sessions = ["main", "other", "main", "third"];
     for (const session of sessions) await fixture.evaluate("globalThis.kept = 1", { session });
     const saved = await Promise.all(
@@ -50,7 +50,7 @@ describe("a checkpoint of code", () => {
     expect(readdirSync(folder("js")).toSorted()).toEqual(["main.json", "same.json"]);
   });
 
-  it("is no longer run again after an interrupt", async () => {
+  it("a checkpoint of code is no longer run again after an interrupt", async () => {
     const sources = ["await new Promise(() => {})", "globalThis.after = 1"];
     writeFileSync(join(folder("js"), "endless.json"), JSON.stringify({ sources }), { mode: 0o600 });
     const restored = fixture.call("restore-session", { checkpoint: "endless" });
@@ -60,7 +60,7 @@ describe("a checkpoint of code", () => {
     expect((await fixture.evaluate("typeof after")).values).toEqual(["'undefined'"]);
   });
 
-  it("leaves no drafts of processes that were killed", async () => {
+  it("a checkpoint of code leaves no drafts of processes that were killed", async () => {
     const draft = join(folder("js"), "main.json.0.new");
     writeFileSync(draft, "{}");
     utimesSync(draft, new Date(0), new Date(0));
@@ -78,7 +78,7 @@ describe.skipIf(!hasSbcl())("a checkpoint with an image (needs SBCL)", () => {
   });
   const kept = async (): Promise<readonly string[]> => (await fixture.evaluate("*kept*")).values;
 
-  it("that does not start leaves the session as it was", async () => {
+  it("a checkpoint with an image that does not start leaves the session as it was", async () => {
     writeFileSync(join(folder("lisp"), "bad.image"), "garbage", { mode: 0o600 });
     expect(await fixture.call("restore-session", { checkpoint: "bad" })).toMatch(
       /^Session main is as it was, since checkpoint bad could not be restored: A lisp session could not be started/,
@@ -86,19 +86,22 @@ describe.skipIf(!hasSbcl())("a checkpoint with an image (needs SBCL)", () => {
     expect(await kept()).toEqual(["2"]);
   });
 
-  it.each(["interrupt-session", "reset-session", "close-session"])("is not restored after %s", async (tool) => {
-    const restored = fixture.call("restore-session", { checkpoint: "good" });
-    // The restore looks for its file first.
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    await fixture.call(tool);
-    const answer = await restored;
-    const isStopped = /interrupted|Session main was closed/.test(answer);
-    // The interrupt may come before or after the restore; whatever comes last holds, and the next call runs.
-    if (tool === "interrupt-session") expect(await kept()).toEqual([isStopped ? "2" : "1"]);
-    else expect((await fixture.evaluate("(boundp '*kept*)")).status).toBe("ok");
-  });
+  it.each(["interrupt-session", "reset-session", "close-session"])(
+    "a checkpoint with an image is not restored after %s",
+    async (tool) => {
+      const restored = fixture.call("restore-session", { checkpoint: "good" });
+      // The restore looks for its file first.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await fixture.call(tool);
+      const answer = await restored;
+      const isStopped = /interrupted|Session main was closed/.test(answer);
+      // The interrupt may come before or after the restore; whatever comes last holds, and the next call runs.
+      if (tool === "interrupt-session") expect(await kept()).toEqual([isStopped ? "2" : "1"]);
+      else expect((await fixture.evaluate("(boundp '*kept*)")).status).toBe("ok");
+    },
+  );
 
-  it("ends what runs, and calls that wait run in the restored state", async () => {
+  it("a checkpoint with an image ends what runs, and calls that wait run in the restored state", async () => {
     const endless = fixture.evaluate("(loop)", { timeout: 60 });
     await vi.waitUntil(async () => /main: busy/.test(await fixture.call("list-sessions")), 20_000);
     const waiting = fixture.evaluate("*kept*");
@@ -110,7 +113,7 @@ describe.skipIf(!hasSbcl())("a checkpoint with an image (needs SBCL)", () => {
     expect((await waiting).values).toEqual(["1"]);
   });
 
-  it("is saved by several sessions at once under one name", async () => {
+  it("a checkpoint with an image is saved by several sessions at once under one name", async () => {
     await fixture.evaluate("(defvar *kept* 3)", { session: "other" });
     const saved = await Promise.all(
       ["main", "other", "main"].map((session) => fixture.call("save-session", { session, checkpoint: "same" })),

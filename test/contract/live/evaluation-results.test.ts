@@ -140,14 +140,17 @@ describe.each(["js", "lisp", "smalltalk"] as const)("a result in %s", (language)
   });
   afterAll(() => fixture?.close());
 
-  it.skipIf(isSkipped).each(LANGUAGES[language])("of $code", async ({ code, args, text, isError = false, shows }) => {
-    if (fixture === undefined) throw new Error("The fixture is not open");
-    const result = await fixture.answer(code, { ...args });
-    expect(result.content).toHaveLength(1);
-    if (typeof text === "string") expect(textOf(result)).toBe(text);
-    else expect(textOf(result)).toMatch(text);
-    expect(result.isError).toBe(isError);
-    expect(check(result.structuredContent), JSON.stringify(check.errors)).toBe(true);
-    expect(result.structuredContent).toMatchObject({ session: "main", state: "kept", ...shows });
-  });
+  it.skipIf(isSkipped).each(LANGUAGES[language])(
+    "the result of $code",
+    async ({ code, args, text, isError = false, shows }) => {
+      if (fixture === undefined) throw new Error("The fixture is not open");
+      const result = await fixture.answer(code, { ...args });
+      expect(result.content).toHaveLength(1);
+      if (typeof text === "string") expect(textOf(result)).toBe(text);
+      else expect(textOf(result)).toMatch(text);
+      expect(result.isError).toBe(isError);
+      expect(check(result.structuredContent), JSON.stringify(check.errors)).toBe(true);
+      expect(result.structuredContent).toMatchObject({ session: "main", state: "kept", ...shows });
+    },
+  );
 });

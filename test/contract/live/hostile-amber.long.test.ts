@@ -1,7 +1,7 @@
 // Hostile Smalltalk on Amber, through the tools: loops wherever code can run, loops that catch everything, endless
 // recursion and output, growing heaps, exits, and changed basic classes.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { smalltalk } from "../../../src/live/index.ts";
 import { HostileHarness, RETRIES, type HostileCase } from "./hostile-harness.ts";
 import { LiveFixture } from "./live-fixture.ts";
@@ -96,12 +96,10 @@ afterAll(async () => {
   console.error(harness.report("Smalltalk on Amber"));
 });
 
-describe("hostile Smalltalk on Amber", () => {
-  it.each(CASES)("$name", RETRIES, async (hostile) => {
-    await harness.run(hostile);
-  });
+it.each(CASES)("hostile Smalltalk on Amber: $name", RETRIES, async (hostile) => {
+  await harness.run(hostile);
+});
 
-  it("in four sessions at once", async () => {
-    await harness.runTogether("[true] whileTrue: []", 4);
-  });
+it("hostile Smalltalk on Amber in four sessions at once", async () => {
+  await harness.runTogether("[true] whileTrue: []", 4);
 });

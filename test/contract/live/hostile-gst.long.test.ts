@@ -85,11 +85,11 @@ describe.skipIf(gstProgram() === undefined)("hostile GNU Smalltalk (needs gst)",
     console.error(harness.report("GNU Smalltalk"));
   });
 
-  it.each(CASES)("$name", RETRIES, async (hostile) => {
+  it.each(CASES)("hostile GNU Smalltalk: $name", RETRIES, async (hostile) => {
     await harness.run(hostile);
   });
 
-  it("a checkpoint after kill -9", async () => {
+  it("hostile GNU Smalltalk: a checkpoint after kill -9", async () => {
     const session = "killed";
     await fixture.evaluate("Object subclass: Pt [ | x | x [ ^x ] x: a [ x := a ] ] kept := Pt new x: 5; yourself", {
       session,
@@ -102,7 +102,7 @@ describe.skipIf(gstProgram() === undefined)("hostile GNU Smalltalk (needs gst)",
     expect((await fixture.evaluate("kept x: kept x + 1; x", { session })).values).toEqual(["6"]);
   });
 
-  it("in four sessions at once", async () => {
+  it("hostile GNU Smalltalk in four sessions at once", async () => {
     await harness.runTogether("[true] whileTrue: []", 4);
   });
 });

@@ -196,23 +196,21 @@ afterAll(async () => {
 });
 
 describe("hostile JavaScript", RETRIES, () => {
-  it.each(CASES)("$name", async (hostile) => {
+  it.each(CASES)("hostile JavaScript: $name", async (hostile) => {
     await harness.run(hostile);
   });
 
-  it("in four sessions at once", async () => {
+  it("hostile JavaScript in four sessions at once", async () => {
     await harness.runTogether("for (;;);", 4);
   });
 });
 
-describe("a declared name", () => {
-  it.each(Object.keys(KINDS))("by %s can be declared again in every way", async (first) => {
-    for (const second of Object.keys(KINDS)) {
-      const declared = await fixture.evaluate(String(KINDS[first]).replace("VALUE", "1"), { session: "names" });
-      const again = await fixture.evaluate(String(KINDS[second]).replace("VALUE", "2"), { session: "names" });
-      const { values } = await fixture.evaluate("name", { session: "names" });
-      const seen = { first, second, declared: declared.status, again: again.status, values };
-      expect(seen).toEqual({ first, second, declared: "ok", again: "ok", values: ["2"] });
-    }
-  });
+it.each(Object.keys(KINDS))("a declared name by %s can be declared again in every way", async (first) => {
+  for (const second of Object.keys(KINDS)) {
+    const declared = await fixture.evaluate(String(KINDS[first]).replace("VALUE", "1"), { session: "names" });
+    const again = await fixture.evaluate(String(KINDS[second]).replace("VALUE", "2"), { session: "names" });
+    const { values } = await fixture.evaluate("name", { session: "names" });
+    const seen = { first, second, declared: declared.status, again: again.status, values };
+    expect(seen).toEqual({ first, second, declared: "ok", again: "ok", values: ["2"] });
+  }
 });

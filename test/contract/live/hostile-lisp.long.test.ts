@@ -21,11 +21,11 @@ describe.runIf(hasSbcl())("hostile Lisp", RETRIES, () => {
     console.error(harness.report("Common Lisp"));
   });
 
-  it.each(LISP_CASES)("$name", async (hostile) => {
+  it.each(LISP_CASES)("hostile Lisp: $name", async (hostile) => {
     await harness.run(hostile);
   });
 
-  it("in eight sessions at once", async () => {
+  it("hostile Lisp in eight sessions at once", async () => {
     await harness.runTogether("(loop)", 8);
   });
 });

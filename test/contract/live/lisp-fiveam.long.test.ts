@@ -41,7 +41,7 @@ describe.skipIf(!hasSbcl() || !hasFiveam())("run-tests with FiveAM (needs cl-fiv
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("finds a system in the session's folder, and reports its warnings with file and line", async () => {
+  it("run-tests with FiveAM finds a system in the session's folder, and reports its warnings with file and line", async () => {
     const { content, isError } = await client.callTool("load-system", { system: "ledger" });
     expect(isError).toBe(false);
     const [{ text = "" } = {}] = content as readonly { text?: string }[];
@@ -50,7 +50,7 @@ describe.skipIf(!hasSbcl() || !hasFiveam())("run-tests with FiveAM (needs cl-fiv
   });
 
   it.each([{ system: "ledger" }, { suite: "ledger-suite", package: "ledger-tests" }])(
-    "counts and names the failures of %j",
+    "run-tests with FiveAM counts and names the failures of %j",
     async (which) => {
       const { content, isError, structuredContent } = await client.callTool("run-tests", which);
       expect(isError).toBe(true);
@@ -69,14 +69,14 @@ describe.skipIf(!hasSbcl() || !hasFiveam())("run-tests with FiveAM (needs cl-fiv
       "There is no suite or test adds in package LEDGER. The suites are: LEDGER-TESTS::LEDGER-SUITE",
     ],
     [{ system: "leger" }, /^Error: System leger not found; did you mean ledger\?$/],
-  ])("names what %j could mean", async (which, expected) => {
+  ])("run-tests with FiveAM names what %j could mean", async (which, expected) => {
     const { content, isError } = await client.callTool("run-tests", which);
     const [{ text = "" } = {}] = content as readonly { text?: string }[];
     expect(isError).toBe(true);
     expect(text).toMatch(expected);
   });
 
-  it("finds a suite or test without its package", async () => {
+  it("run-tests with FiveAM finds a suite or test without its package", async () => {
     const { structuredContent } = await client.callTool("run-tests", { suite: "other" });
     expect(structuredContent).toEqual({ passed: 1, failed: 0, skipped: 0 });
   });

@@ -121,7 +121,7 @@ describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp se
     });
   }
 
-  it("lists the tools of a library only while it is loaded", async () => {
+  it(`the tools of a Lisp session, on ${RELEASE} lists the tools of a library only while it is loaded`, async () => {
     const list = async (): Promise<string[]> => (await client.listTools()).tools.map(({ name }) => name);
     const evaluate = (code: string): Promise<unknown> => client.callTool("evaluate-lisp", { code, session: "library" });
     expect((await list()).filter((name) => /telos|quickl/.test(name))).toEqual([]);
@@ -132,7 +132,7 @@ describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp se
     await client.callTool("close-session", { session: "library" });
   });
 
-  it("has a transcript for each tool", () => {
+  it(`the tools of a Lisp session, on ${RELEASE} has a transcript for each tool`, () => {
     const wanted = [...tools.keys()].filter((name) => !SESSION_TOOLS.includes(name));
     expect(FILES.toSorted()).toEqual(wanted.map((name) => `${name}.txt`).toSorted());
   });

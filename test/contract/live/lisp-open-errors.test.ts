@@ -26,7 +26,7 @@ describe.runIf(hasSbcl())("an open error in a Lisp session", () => {
   });
   afterAll(async () => fixture?.close());
 
-  it("is inspected, a variable read, and a restart taken", async () => {
+  it("an open error in a Lisp session is inspected, a variable read, and a restart taken", async () => {
     const failed = await fixture.evaluate(FAIL);
     expect(failed).toMatchObject({
       status: "error",
@@ -43,7 +43,7 @@ describe.runIf(hasSbcl())("an open error in a Lisp session", () => {
     expect((await fixture.evaluate("*closed*")).values).toEqual(["T"]);
   });
 
-  it("is unwound by the next evaluation, a reset or an interrupt", async () => {
+  it("an open error in a Lisp session is unwound by the next evaluation, a reset or an interrupt", async () => {
     await fixture.evaluate("(setf *closed* nil)");
     await fixture.evaluate(FAIL);
     expect(await fixture.call("evaluate-in-frame", { code: "*closed*" })).toBe("=> NIL");
@@ -58,14 +58,14 @@ describe.runIf(hasSbcl())("an open error in a Lisp session", () => {
     await fixture.evaluate(LEDGER);
   });
 
-  it("is stopped at the time limit after a restart, and the state is kept", async () => {
+  it("an open error in a Lisp session is stopped at the time limit after a restart, and the state is kept", async () => {
     await fixture.evaluate('(progn (with-simple-restart (on "Go on.") (error "x")) (loop))');
     const { content } = await fixture.client.callTool("take-restart", { restart: "on", timeout: 0.3 });
     expect(content).toMatchObject([{ text: expect.stringMatching(/^\[TIMEOUT\][^]*keeps its state/) as string }]);
     expect((await fixture.evaluate("(functionp #'total)")).values).toEqual(["T"]);
   });
 
-  it("is closed after the time that the limits allow, or never opened", async () => {
+  it("an open error in a Lisp session is closed after the time that the limits allow, or never opened", async () => {
     const args = { session: "brief" };
     await fixture.evaluate(LEDGER, args);
     await fixture.call("configure-limits", { ...args, "error-hold": 0 });

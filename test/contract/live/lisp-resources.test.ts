@@ -30,7 +30,7 @@ describe.skipIf(!hasSbcl())("a Lisp session (needs SBCL)", () => {
     return String((contents[0] as { text?: string }).text);
   }
 
-  it("describes packages and symbols as resources", async () => {
+  it("a Lisp session describes packages and symbols as resources", async () => {
     expect(await read("lisp://package/garden")).toBe(
       "Package: GARDEN\n\nBeds.\n\nUses: COMMON-LISP\n\nExported symbols (1):\n  ROSE",
     );
@@ -39,7 +39,7 @@ describe.skipIf(!hasSbcl())("a Lisp session (needs SBCL)", () => {
     await expect(read("lisp://package/desert")).rejects.toThrow("Package desert not found");
   });
 
-  it("completes names of packages and symbols, in the case in which they are typed", async () => {
+  it("a Lisp session completes names of packages and symbols, in the case in which they are typed", async () => {
     const complete = async (uri: string, name: string, value: string, others = {}): Promise<readonly string[]> =>
       (await client.complete({ type: "ref/resource", uri }, { name, value }, { arguments: others })).completion.values;
     expect(await complete("lisp://package/{name}", "name", "gard")).toEqual(["GARDEN"]);
@@ -51,32 +51,35 @@ describe.skipIf(!hasSbcl())("a Lisp session (needs SBCL)", () => {
     expect(await complete(code, "code", "(list ", { name: "main" })).toEqual([]);
   });
 
-  it("uses the argument `package` for one call", async () => {
+  it("a Lisp session uses the argument `package` for one call", async () => {
     expect(await evaluate("(rose 1)", { package: "garden" })).toBe("=> 1");
     expect(await evaluate("(package-name *package*)")).toBe('=> "COMMON-LISP-USER"');
   });
 
-  it.runIf(IS_LONG)("is saved as an image, goes on, and is restored after its process was killed", async () => {
-    await evaluate('(defvar *bed* (make-hash-table)) (setf (gethash :x *bed*) 7) (error "held")', {
-      session: "bed",
-    });
-    const [{ text = "" } = {}] = (await client.callTool("save-session", { session: "bed" })).content as readonly {
-      text?: string;
-    }[];
-    // The error that was open is closed first.
-    expect(text).toMatch(/^Saved session bed as checkpoint bed: an image of \d+ MB\.$/);
-    expect(await evaluate("(gethash :x *bed*)", { session: "bed" })).toMatch(/^=> 7/);
-    const lost = await evaluate("(sb-posix:kill (sb-posix:getpid) 9) (sleep 60)", { session: "bed" });
-    expect(lost).toContain("restore-session brings back checkpoint bed");
-    await client.callTool("restore-session", { session: "bed" });
-    expect(await evaluate("(list (gethash :x *bed*) (package-name *package*))", { session: "bed" })).toBe(
-      '=> (7 "COMMON-LISP-USER")',
-    );
-    expect(await evaluate("(loop)", { session: "bed", timeout: 0.5 })).toContain("the session keeps its state");
-    expect(await evaluate("(gethash :x *bed*)", { session: "bed" })).toMatch(/^=> 7/);
-  });
+  it.runIf(IS_LONG)(
+    "a Lisp session is saved as an image, goes on, and is restored after its process was killed",
+    async () => {
+      await evaluate('(defvar *bed* (make-hash-table)) (setf (gethash :x *bed*) 7) (error "held")', {
+        session: "bed",
+      });
+      const [{ text = "" } = {}] = (await client.callTool("save-session", { session: "bed" })).content as readonly {
+        text?: string;
+      }[];
+      // The error that was open is closed first.
+      expect(text).toMatch(/^Saved session bed as checkpoint bed: an image of \d+ MB\.$/);
+      expect(await evaluate("(gethash :x *bed*)", { session: "bed" })).toMatch(/^=> 7/);
+      const lost = await evaluate("(sb-posix:kill (sb-posix:getpid) 9) (sleep 60)", { session: "bed" });
+      expect(lost).toContain("restore-session brings back checkpoint bed");
+      await client.callTool("restore-session", { session: "bed" });
+      expect(await evaluate("(list (gethash :x *bed*) (package-name *package*))", { session: "bed" })).toBe(
+        '=> (7 "COMMON-LISP-USER")',
+      );
+      expect(await evaluate("(loop)", { session: "bed", timeout: 0.5 })).toContain("the session keeps its state");
+      expect(await evaluate("(gethash :x *bed*)", { session: "bed" })).toMatch(/^=> 7/);
+    },
+  );
 
-  it("is not saved while other threads run, and says so", async () => {
+  it("a Lisp session is not saved while other threads run, and says so", async () => {
     await evaluate('(sb-thread:make-thread (lambda () (sleep 600)) :name "gardener")', { session: "busy" });
     await expect(client.callTool("save-session", { session: "busy" })).resolves.toMatchObject({
       isError: true,

@@ -60,7 +60,7 @@ function guardianOf({ run }: ServeProcess): number {
 describe.each(LANGUAGES)("sessions in $name", ({ name, open, start, loop, blocking }) => {
   const isSkipped = !canListProcesses || (name === "lisp" && !hasSbcl());
 
-  it.skipIf(isSkipped)("end with their server, together with their child processes", async () => {
+  it.skipIf(isSkipped)("sessions end with their server, together with their child processes", async () => {
     const live = open();
     const fixture = await LiveFixture.open(live, name);
     const started = await Promise.all(
@@ -77,7 +77,7 @@ describe.each(LANGUAGES)("sessions in $name", ({ name, open, start, loop, blocki
     await fixture.close();
   });
 
-  it.skipIf(isSkipped)("end with the server's process, even if it is killed", async () => {
+  it.skipIf(isSkipped)("sessions end with the server's process, even if it is killed", async () => {
     const program = new ServeProcess({ [name]: { live: name } });
     programs.push(program);
     const clientInfo = { name: "test", version: "1" };

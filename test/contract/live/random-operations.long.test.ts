@@ -31,7 +31,7 @@ describe.runIf(hasSbcl())("random operations on sessions", () => {
   });
   afterAll(() => fixture?.close());
 
-  it.each([1, 2])("with seed %i", async (seed) => {
+  it.each([1, 2])("random operations on sessions with seed %i", async (seed) => {
     const random = createRandom(seed);
     const evaluate = async (code: string, session: string, signal?: AbortSignal): Promise<string> => {
       const result = await fixture.answer(code, { session, timeout: 0.1 }, { ...(signal && { signal }) });

@@ -61,7 +61,7 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
     await targets.close();
   });
 
-  it("has targets that can be reached from outside", async () => {
+  it("a sandbox has targets that can be reached from outside", async () => {
     for (const name of Object.keys(targets.listeners)) {
       // Not spawnSync, since the listeners are in this process.
       const { stdout } = await run("/bin/sh", ["-c", targets.connect(name)], { timeout: 20_000 });
@@ -97,7 +97,7 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
       });
       afterAll(() => fixture.close());
 
-      it("cannot reach a listener of the host", async () => {
+      it("a sandbox around a language cannot reach a listener of the host", async () => {
         const { reached } = targets;
         for (const listener of Object.keys(targets.listeners))
           expect([listener, await attempt(snippets.shell(targets.connect(listener)))]).toEqual([
@@ -107,16 +107,19 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
         expect(targets.reached).toBe(reached);
       });
 
-      it.each(ATTACKS)("refuses $name", async ({ command, not = () => /REACHED/, shows = /^/ }) => {
-        const text = await attempt(snippets.shell(command(targets)));
-        expect(text).not.toMatch(not(targets));
-        expect(text.replace(/^=> ["']?/m, "").replace(/["']$/, "")).toMatch(shows);
-        expect(text).not.toContain("in the environment of the host");
-        expect(await isFile(join(targets.folder, "written"))).toBe(false);
-        expect(targets.isVictimAlive()).toBe(true);
-      });
+      it.each(ATTACKS)(
+        "a sandbox around a language refuses $name",
+        async ({ command, not = () => /REACHED/, shows = /^/ }) => {
+          const text = await attempt(snippets.shell(command(targets)));
+          expect(text).not.toMatch(not(targets));
+          expect(text.replace(/^=> ["']?/m, "").replace(/["']$/, "")).toMatch(shows);
+          expect(text).not.toContain("in the environment of the host");
+          expect(await isFile(join(targets.folder, "written"))).toBe(false);
+          expect(targets.isVictimAlive()).toBe(true);
+        },
+      );
 
-      it("refuses what the language itself can do", async () => {
+      it("a sandbox around a language refuses what the language itself can do", async () => {
         const paths = [targets.secretFile, "/etc/shadow", `/proc/${targets.victim}/environ`];
         for (const path of paths) {
           const text = await attempt(snippets.read(path));
@@ -132,7 +135,7 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
         expect(targets.isVictimAlive()).toBe(true);
       });
 
-      it("bounds the files that it can write", async () => {
+      it("a sandbox around a language bounds the files that it can write", async () => {
         for (const [folder, maxMb] of [
           ["/tmp", DISK_MB],
           ["/tmp/session", DISK_MB],
@@ -146,7 +149,7 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
         }
       });
 
-      it.skipIf(!isBounded)("bounds the processes that it can start", async () => {
+      it.skipIf(!isBounded)("a sandbox around a language bounds the processes that it can start", async () => {
         const start = "i=0; while [ $i -lt 50 ]; do sleep 2 & i=$((i+1)); done; echo REACHED";
         expect(await attempt(snippets.shell(`${start} 2>&1`))).not.toContain("REACHED");
         // They have ended when the shell can start others again.
@@ -155,13 +158,13 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
           .toContain("again");
       });
 
-      it("can be interrupted, also while it waits for a program", async () => {
+      it("a sandbox around a language can be interrupted, also while it waits for a program", async () => {
         const { status, state } = await fixture.evaluate(snippets.shell("sleep 1000"), { timeout: 1 });
         expect({ status, state }).toEqual({ status: "timeout", state: "kept" });
         expect(await attempt(snippets.shell("echo again"))).toContain("again");
       });
 
-      it("leaves no process when it is closed", async () => {
+      it("a sandbox around a language leaves no process when it is closed", async () => {
         const other = await open({});
         const mark = `9${process.pid}`;
         const stray = `setsid env -i sleep ${mark} > /dev/null 2>&1 < /dev/null 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- & sleep 0.2; echo begun`;
@@ -172,7 +175,7 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
         await expect.poll(isRunning).toBe(false);
       });
 
-      it("opens what its options name", async () => {
+      it("a sandbox around a language opens what its options name", async () => {
         const folder = await mkdtemp(join(tmpdir(), "sandbox-open-"));
         const shown = join(folder, "shown.txt");
         await writeFile(shown, "shown");

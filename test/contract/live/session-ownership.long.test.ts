@@ -45,18 +45,18 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
   const call = async (who: Client, tool: string, session: string): Promise<string> =>
     textOf(await who.callTool(tool, { session }));
 
-  it("refuses unauthenticated callers", async () => {
+  it("a live server refuses unauthenticated callers", async () => {
     await expect(connect(front.url ?? "")).rejects.toThrow(/401|unauthorized|Who are you/i);
   });
 
-  it("gives each principal its own session of the same name", async () => {
+  it("a live server gives each principal its own session of the same name", async () => {
     await evaluate(ada, 'const secret = "of ada"');
     await evaluate(bob, 'const secret = "of bob"');
     expect((await evaluate(ada, "secret")).values).toEqual(["'of ada'"]);
     expect((await evaluate(bob, "secret")).values).toEqual(["'of bob'"]);
   });
 
-  it("neither shows nor opens the sessions of another principal", async () => {
+  it("a live server neither shows nor opens the sessions of another principal", async () => {
     await evaluate(ada, "const treasure = 1", "vault");
     const listed = textOf(await bob.callTool("list-sessions"));
     expect(listed).toMatch(/^1 session:\n {2}main: /);
@@ -68,7 +68,7 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
     expect(textOf(await ada.callTool("configure-limits", { session: "vault" }))).toContain("timeout: 30 seconds");
   });
 
-  it("keeps long output, transcript, handles, checkpoints and changes from other principals", async () => {
+  it("a live server keeps long output, transcript, handles, checkpoints and changes from other principals", async () => {
     const changes: unknown[] = [];
     const subscription = await bob.listen({ resourceSubscriptions: ["live://session/own/definitions"] }, (change) =>
       changes.push(change),
@@ -94,7 +94,7 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
     await subscription.close();
   });
 
-  it("gives a principal that reconnects its earlier sessions", async () => {
+  it("a live server gives a principal that reconnects its earlier sessions", async () => {
     const again = await as("ada");
     expect((await evaluate(again, "secret")).values).toEqual(["'of ada'"]);
     await again.close();

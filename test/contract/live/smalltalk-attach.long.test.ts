@@ -80,7 +80,7 @@ describe("a session that is attached to an image", () => {
     image.close();
   });
 
-  it("evaluates, keeps assigned names, and names the image", async () => {
+  it("a session that is attached to an image: evaluates, keeps assigned names, and names the image", async () => {
     expect((await fixture.evaluate("3 + 4")).text).toBe("=> 7");
     expect((await fixture.evaluate("total := 3")).text).toBe("=> 3");
     expect((await fixture.evaluate("!Account methodsFor: 'x'!\nhello\n\t^'hi'! !")).text).toBe("; No values");
@@ -88,7 +88,7 @@ describe("a session that is attached to an image", () => {
     expect(await fixture.call("list-sessions")).toMatch(/Pharo13\.0\.0, attached at http:\/\/127\.0\.0\.1:\d+/);
   });
 
-  it("reports errors with the frames of the code and the receiver", async () => {
+  it("a session that is attached to an image reports errors with the frames of the code and the receiver", async () => {
     const { text } = await fixture.evaluate("Account new add: 0");
     expect(text).toContain(
       "[ERROR] ZeroDivide\ndivision by zero\n\n[Backtrace]\n0: SmallInteger>>/\n     self = 4\n     balance = 3\n1: Account>>add:\n2: UndefinedObject>>DoIt",
@@ -112,21 +112,21 @@ describe("a session that is attached to an image", () => {
     ["implementors", { selector: "add:" }, "Account>>add:"],
     ["senders", { selector: "none" }, "No method sends none"],
     ["class-references", { class: "Account" }, "Account>>add:"],
-  ])("%s", async (tool, args, text) => {
+  ])("a session that is attached to an image: %s", async (tool, args, text) => {
     expect(await fixture.call(tool, args)).toBe(text);
   });
 
-  it("runs tests", async () => {
+  it("a session that is attached to an image runs tests", async () => {
     const result = await fixture.client.callTool("run-tests", { class: "AccountTest" });
     expect(result).toMatchObject({ isError: true, structuredContent: { passed: 2, failed: 1, skipped: 1 } });
   });
 
-  it("reads resources", async () => {
+  it("a session that is attached to an image reads resources", async () => {
     const { contents } = await fixture.client.readResource("pharo://class/Account");
     expect(contents[0]).toMatchObject({ text: expect.stringContaining('"methods":["add:"]') as string });
   });
 
-  it("gives up waiting for the image when it is interrupted", async () => {
+  it("a session that is attached to an image gives up waiting for the image when it is interrupted", async () => {
     const ended = await fixture.evaluate("[true] whileTrue: []", { timeout: 0.3 });
     expect(ended).toMatchObject({ status: "timeout", step: "interrupt", state: "kept" });
     expect((await fixture.evaluate("3 + 4")).text).toBe("=> 7");

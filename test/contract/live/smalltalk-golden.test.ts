@@ -79,7 +79,7 @@ describe.each(ENGINES)("the tools of a Smalltalk session on $name", ({ name: eng
     await server.close();
   });
 
-  it.each(IS_LONG || UPDATE ? names : [...short])("%s", async (name) => {
+  it.each(IS_LONG || UPDATE ? names : [...short])("the transcript of a Smalltalk tool: %s", async (name) => {
     const file = join(folder, `${name}.txt`);
     const golden = readFileSync(file, "utf8");
     const replayed = await replay(client, golden, { session: name, tools, normalize, restore });
@@ -88,7 +88,7 @@ describe.each(ENGINES)("the tools of a Smalltalk session on $name", ({ name: eng
     else expect(replayed).toBe(golden);
   });
 
-  it("has a transcript for each tool", () => {
+  it("the transcript of a Smalltalk tool: has a transcript for each tool", () => {
     const wanted = [...tools.keys()].filter((name) => !SESSION_TOOLS.includes(name));
     expect(names.toSorted()).toEqual(wanted.toSorted());
   });

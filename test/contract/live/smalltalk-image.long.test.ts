@@ -48,11 +48,11 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     ["total := 3. twice := total * 2", "6"],
     ["total + twice", "9"],
     ["'ä€'", "'ä€'"],
-  ])("%s => %s", async (code, value) => {
+  ])("a session in Debian's Squeak: %s => %s", async (code, value) => {
     expect(await evaluate(code)).toMatchObject({ status: "ok", values: [value] });
   });
 
-  it("reads JSON", async () => {
+  it("a session in Debian's Squeak reads JSON", async () => {
     const read = (json: string): string =>
       `(CatenaryJson new read: '${json}' asByteArray text: [:bytes | CatenaryGuest new fromUtf8: bytes])`;
     const json = '[1,-2.5,0.1,1e3,true,null,"a\\\\ \\u0041\\u00e9\\ud800",[]]';
@@ -64,12 +64,12 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     });
   });
 
-  it("reports syntax errors, and what is written to the Transcript", async () => {
+  it("a session in Debian's Squeak reports syntax errors, and what is written to the Transcript", async () => {
     expect((await evaluate("3 +")).text).toBe("[ERROR] SyntaxError\n3 +Argument expected ->");
     expect((await evaluate("Transcript show: 'hello'; cr. 5")).text).toBe("hello\n=> 5");
   });
 
-  it("defines classes and methods, by tools and in chunks", async () => {
+  it("a session in Debian's Squeak defines classes and methods, by tools and in chunks", async () => {
     await fixture.call("define-class", { name: "Account", "instance-variables": "balance", comment: "I hold money." });
     await fixture.call("compile-method", {
       class: "Account",
@@ -90,7 +90,7 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     expect(await fixture.call("run-tests", { class: "Account" })).toContain("no SUnit");
   });
 
-  it("keeps the values of handles within a budget of bytes, and the newest in any case", async () => {
+  it("a session in Debian's Squeak keeps the values of handles within a budget of bytes, and the newest in any case", async () => {
     const handleOf = async (bytes: number): Promise<number> => {
       const { text } = await evaluate(`SharedQueue new nextPut: (ByteArray new: ${bytes}); yourself`);
       return Number(/^=> a SharedQueue \[handle (\d+)\]$/.exec(text)?.[1]);
@@ -108,7 +108,7 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     expect(await inspect(fourth)).toContain(`There is no handle ${fourth}`);
   });
 
-  it("stays at an error: variables, restarts, frames, handles", async () => {
+  it("a session in Debian's Squeak stays at an error: variables, restarts, frames, handles", async () => {
     const { text, condition } = await evaluate("(Account new add: 4) + 1");
     expect(condition?.type).toBe("ZeroDivide");
     expect(text).toMatch(
@@ -123,7 +123,7 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
   });
 
   it.each(["[1/0] ensure: [1 zork]", "[1/0] ifCurtailed: [1 zork]"])(
-    "runs the next evaluation although the cleanup before it fails: %s",
+    "a session in Debian's Squeak runs the next evaluation although the cleanup before it fails: %s",
     async (code) => {
       expect(await evaluate(code)).toMatchObject({ condition: { type: "ZeroDivide" } });
       expect((await evaluate("total := 42")).values).toEqual(["42"]);
@@ -132,7 +132,7 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
   );
 
   it.each(["[true] whileTrue: []", "(Delay forSeconds: 60) wait", "[[true] whileTrue: []] ensure: [total := 5]"])(
-    "interrupts %s and keeps the state",
+    "a session in Debian's Squeak interrupts %s and keeps the state",
     async (code) => {
       await evaluate("total := 3");
       expect(await evaluate(code, 1)).toMatchObject({ status: "timeout", step: "interrupt", state: "kept" });
@@ -140,7 +140,7 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     },
   );
 
-  it("ends with the image, and a new session begins", async () => {
+  it("a session in Debian's Squeak ends with the image, and a new session begins", async () => {
     expect(await evaluate("Smalltalk snapshot: false andQuit: true")).toMatchObject({ status: "lost" });
     expect((await fixture.evaluate("3 + 4", { ...NORMAL, timeout: 100 })).values).toEqual(["7"]);
   });

@@ -1,6 +1,6 @@
 // The resources and prompts of Smalltalk sessions, read and completed in the session `main`, on Amber.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, type Client } from "../../../src/client/index.ts";
 import { smalltalk } from "../../../src/live/index.ts";
 
@@ -35,55 +35,51 @@ async function complete(
   return (await client.complete(ref, { name, value }, { arguments: others })).completion.values;
 }
 
-describe("resources of Smalltalk sessions", () => {
-  it("name the engine", async () => {
-    expect(await read("pharo://system/version")).toMatch(/^Amber \d/);
-  });
+it("resources of Smalltalk sessions name the engine", async () => {
+  expect(await read("pharo://system/version")).toMatch(/^Amber \d/);
+});
 
-  it("describe a class", async () => {
-    expect(JSON.parse(await read("pharo://class/Account"))).toEqual({
-      name: "Account",
-      superclass: "Object",
-      instanceVariables: ["balance"],
-      methods: ["/", "deposit:"],
-      classMethods: [],
-      comment: "I hold money.",
-      package: "Bank",
-    });
-  });
-
-  it.each([
-    ["pharo://method/Account/deposit:", "deposit: aNumber ^ aNumber"],
-    ["pharo://method/Account/deposit%3A", "deposit: aNumber ^ aNumber"],
-    ["pharo://method/Account/%2F", "/ aNumber ^ 3"],
-  ])("show the source of a method at %s", async (uri, source) => {
-    expect(await read(uri)).toBe(source);
-  });
-
-  it.each([
-    ["pharo://class/Nowhere", "There is no class Nowhere"],
-    ["pharo://method/Account/zork", "Account has no method #zork"],
-    ["pharo://nothing", "not found"],
-  ])("do not have %s", async (uri, message) => {
-    await expect(read(uri)).rejects.toThrow(message);
-  });
-
-  it("complete from the session", async () => {
-    expect(await complete("pharo://class/{className}", "className", "acc")).toEqual(["Account"]);
-    const template = "pharo://method/{className}/{selector}";
-    expect(await complete(template, "selector", "dep", { className: "Account" })).toEqual(["deposit:"]);
-    expect(await complete(template, "selector", "dep", { className: "Nowhere" })).toEqual([]);
+it("resources of Smalltalk sessions describe a class", async () => {
+  expect(JSON.parse(await read("pharo://class/Account"))).toEqual({
+    name: "Account",
+    superclass: "Object",
+    instanceVariables: ["balance"],
+    methods: ["/", "deposit:"],
+    classMethods: [],
+    comment: "I hold money.",
+    package: "Bank",
   });
 });
 
-describe("prompts of Smalltalk sessions", () => {
-  it("are about a class or a method", async () => {
-    const { prompts } = await client.listPrompts();
-    expect(prompts.map(({ name }) => name)).toEqual(["review-class", "explain-method", "write-tests"]);
-    const { messages } = await client.getPrompt("review-class", { className: "Account" });
-    expect(messages).toEqual([{ role: "user", content: { type: "text", text: "Please review the class Account." } }]);
-    const ref = { type: "ref/prompt", name: "review-class" } as const;
-    const { completion } = await client.complete(ref, { name: "className", value: "Acc" });
-    expect(completion.values).toEqual(["Account"]);
-  });
+it.each([
+  ["pharo://method/Account/deposit:", "deposit: aNumber ^ aNumber"],
+  ["pharo://method/Account/deposit%3A", "deposit: aNumber ^ aNumber"],
+  ["pharo://method/Account/%2F", "/ aNumber ^ 3"],
+])("resources of Smalltalk sessions show the source of a method at %s", async (uri, source) => {
+  expect(await read(uri)).toBe(source);
+});
+
+it.each([
+  ["pharo://class/Nowhere", "There is no class Nowhere"],
+  ["pharo://method/Account/zork", "Account has no method #zork"],
+  ["pharo://nothing", "not found"],
+])("resources of Smalltalk sessions do not have %s", async (uri, message) => {
+  await expect(read(uri)).rejects.toThrow(message);
+});
+
+it("resources of Smalltalk sessions complete from the session", async () => {
+  expect(await complete("pharo://class/{className}", "className", "acc")).toEqual(["Account"]);
+  const template = "pharo://method/{className}/{selector}";
+  expect(await complete(template, "selector", "dep", { className: "Account" })).toEqual(["deposit:"]);
+  expect(await complete(template, "selector", "dep", { className: "Nowhere" })).toEqual([]);
+});
+
+it("prompts of Smalltalk sessions are about a class or a method", async () => {
+  const { prompts } = await client.listPrompts();
+  expect(prompts.map(({ name }) => name)).toEqual(["review-class", "explain-method", "write-tests"]);
+  const { messages } = await client.getPrompt("review-class", { className: "Account" });
+  expect(messages).toEqual([{ role: "user", content: { type: "text", text: "Please review the class Account." } }]);
+  const ref = { type: "ref/prompt", name: "review-class" } as const;
+  const { completion } = await client.complete(ref, { name: "className", value: "Acc" });
+  expect(completion.values).toEqual(["Account"]);
 });

@@ -56,15 +56,18 @@ describe.each(CONNECTIONS)("over %s", (_, open) => {
       return opened;
     };
 
-    it.each(rows.map((row, index) => [row.name, row, index] as const))("%s", async (_name, row, index) => {
-      const used = (connection ??= await begin());
-      // After a failure, the next input gets a new connection.
-      connection = undefined;
-      await tryRow(used, validator, row, index);
-      connection = used;
-    });
+    it.each(rows.map((row, index) => [row.name, row, index] as const))(
+      "a bad message: %s",
+      async (_name, row, index) => {
+        const used = (connection ??= await begin());
+        // After a failure, the next input gets a new connection.
+        connection = undefined;
+        await tryRow(used, validator, row, index);
+        connection = used;
+      },
+    );
 
-    it("exits with code 0 afterwards", async () => {
+    it("a bad message: exits with code 0 afterwards", async () => {
       expect(await connection?.end()).toBe(0);
     });
   });

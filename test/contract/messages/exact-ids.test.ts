@@ -63,7 +63,7 @@ describe.each(CONNECTIONS)("over %s", (_, open) => {
     return conversation;
   };
 
-  it("echo the progress token, in a session and stateless", async () => {
+  it("exact ids echo the progress token, in a session and stateless", async () => {
     const conversation = await begin();
     for (const style of ["", `${STATELESS},`]) {
       for (const token of TOKENS) {
@@ -79,7 +79,7 @@ describe.each(CONNECTIONS)("over %s", (_, open) => {
     await conversation.end();
   });
 
-  it("cancel the request with the same source text of the id, and no other", async () => {
+  it("exact ids cancel the request with the same source text of the id, and no other", async () => {
     const conversation = await begin();
     // As numbers, 1 and 1.0 are equal, and so are 9007199254740993 and 9007199254740992.
     const ids = ["1", "1.0", '"1"', "9007199254740993", "9007199254740992", '"a"'];
@@ -98,7 +98,7 @@ describe.each(CONNECTIONS)("over %s", (_, open) => {
     await conversation.end();
   });
 
-  it("cancel a request if both ids are the same string, written differently", async () => {
+  it("exact ids cancel a request if both ids are the same string, written differently", async () => {
     const conversation = await begin();
     conversation.call('"\\u0041"', "hold");
     conversation.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"A"}}');
@@ -106,7 +106,7 @@ describe.each(CONNECTIONS)("over %s", (_, open) => {
     await conversation.end();
   });
 
-  it("tag the notifications of a subscription with its id", async () => {
+  it("exact ids: tag the notifications of a subscription with its id", async () => {
     const conversation = await begin();
     for (const id of TOKENS) {
       const tag = `"io.modelcontextprotocol/subscriptionId":${id}`;
@@ -127,7 +127,7 @@ describe.each(CONNECTIONS)("over %s", (_, open) => {
     await conversation.end();
   });
 
-  it("refuse a second request with an id in flight, and answer the first one", async () => {
+  it("exact ids refuse a second request with an id in flight, and answer the first one", async () => {
     const conversation = await begin();
     for (const id of ["7", "7.0", '"7"']) {
       conversation.call(id, "hold");

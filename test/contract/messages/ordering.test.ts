@@ -4,7 +4,7 @@
 import { PassThrough } from "node:stream";
 import { createServer, serve } from "catenary";
 import type { ServeOptions } from "catenary";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -67,63 +67,61 @@ async function startFixture(options: ServeOptions): Promise<Fixture> {
   };
 }
 
-describe("ordering", () => {
-  it("sequential: an id can be used again before its first answer", async () => {
-    const { send, end, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
-    send(INITIALIZE, call(0, "slow"), call(0, "quick"));
-    end();
-    release();
-    await answers(3);
-    expect(events).toEqual(["slow begins", "slow ends", "quick"]);
-    expect(answered).toEqual([0, 0, 0]);
-  });
+it("the order of answers, sequential: an id can be used again before its first answer", async () => {
+  const { send, end, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
+  send(INITIALIZE, call(0, "slow"), call(0, "quick"));
+  end();
+  release();
+  await answers(3);
+  expect(events).toEqual(["slow begins", "slow ends", "quick"]);
+  expect(answered).toEqual([0, 0, 0]);
+});
 
-  it("sequential: one request at a time, answers in order, also of pings", async () => {
-    const { send, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
-    send(
-      INITIALIZE,
-      call(1, "slow"),
-      '{"jsonrpc":"2.0","id":"ping","method":"ping"}',
-      call(2, "quick"),
-      call(3, "quick"),
-    );
-    await expect.poll(() => events).toEqual(["slow begins"]);
-    // As long as a ping once waited before it overtook.
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    expect(answered).toEqual([0]);
-    release();
-    await answers(5);
-    expect(events).toEqual(["slow begins", "slow ends", "quick", "quick"]);
-    expect(answered).toEqual([0, 1, "ping", 2, 3]);
-  });
+it("the order of answers, sequential: one request at a time, answers in order, also of pings", async () => {
+  const { send, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
+  send(
+    INITIALIZE,
+    call(1, "slow"),
+    '{"jsonrpc":"2.0","id":"ping","method":"ping"}',
+    call(2, "quick"),
+    call(3, "quick"),
+  );
+  await expect.poll(() => events).toEqual(["slow begins"]);
+  // As long as a ping once waited before it overtook.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  expect(answered).toEqual([0]);
+  release();
+  await answers(5);
+  expect(events).toEqual(["slow begins", "slow ends", "quick", "quick"]);
+  expect(answered).toEqual([0, 1, "ping", 2, 3]);
+});
 
-  it("sequential: a queued call can be cancelled", async () => {
-    const { send, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
-    send(INITIALIZE, call(1, "slow"), call(2, "quick"), call(3, "quick"));
-    send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}');
-    release();
-    await answers(3);
-    expect(answered).toEqual([0, 1, 3]);
-    expect(events).toEqual(["slow begins", "slow ends", "quick"]);
-  });
+it("the order of answers, sequential: a queued call can be cancelled", async () => {
+  const { send, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
+  send(INITIALIZE, call(1, "slow"), call(2, "quick"), call(3, "quick"));
+  send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}');
+  release();
+  await answers(3);
+  expect(answered).toEqual([0, 1, 3]);
+  expect(events).toEqual(["slow begins", "slow ends", "quick"]);
+});
 
-  it("sequential: queued calls are answered with an error at the end of the input, if the call before them goes on", async () => {
-    const { send, end, answers, events, answered } = await startFixture({ ordering: "sequential", graceMs: 1 });
-    send(INITIALIZE, call(1, "slow"), call(2, "quick"), call(3, "quick"));
-    await answers(1);
-    end();
-    await answers(3);
-    expect(new Set(answered)).toEqual(new Set([0, 2, 3]));
-    expect(events).toEqual(["slow begins"]);
-  });
+it("the order of answers, sequential: queued calls are answered with an error at the end of the input, if the call before them goes on", async () => {
+  const { send, end, answers, events, answered } = await startFixture({ ordering: "sequential", graceMs: 1 });
+  send(INITIALIZE, call(1, "slow"), call(2, "quick"), call(3, "quick"));
+  await answers(1);
+  end();
+  await answers(3);
+  expect(new Set(answered)).toEqual(new Set([0, 2, 3]));
+  expect(events).toEqual(["slow begins"]);
+});
 
-  it("concurrent: the second call does not wait for the first", async () => {
-    const { send, answers, release, events, answered } = await startFixture({});
-    send(INITIALIZE, call(1, "slow"), call(2, "quick"));
-    await answers(2);
-    expect(events).toEqual(["slow begins", "quick"]);
-    release();
-    await answers(3);
-    expect(answered).toEqual([0, 2, 1]);
-  });
+it("the order of answers, concurrent: the second call does not wait for the first", async () => {
+  const { send, answers, release, events, answered } = await startFixture({});
+  send(INITIALIZE, call(1, "slow"), call(2, "quick"));
+  await answers(2);
+  expect(events).toEqual(["slow begins", "quick"]);
+  release();
+  await answers(3);
+  expect(answered).toEqual([0, 2, 1]);
 });

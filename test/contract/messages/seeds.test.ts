@@ -94,7 +94,7 @@ describe.each(Object.entries(PAGES))("%s, as %s says", (server, page) => {
   });
   afterAll(() => folder.close());
 
-  it("has a start and transcripts", () => {
+  it("a seed has a start and transcripts", () => {
     expect(startsOf(markdown)).not.toEqual([]);
     expect(transcripts).not.toEqual([]);
   });
@@ -106,7 +106,7 @@ describe.each(Object.entries(PAGES))("%s, as %s says", (server, page) => {
       await expectNoProcesses(mark);
     };
     for (const transcript of transcripts) {
-      it(`seed ${transcript.seed}, ${transcript.name}`, async ({ skip }) => {
+      it(`a seed seed ${transcript.seed}, ${transcript.name}`, async ({ skip }) => {
         skip(start.startsWith("sbcl") && !hasSbcl(), "needs SBCL");
         await run(transcript, false);
       });
@@ -114,7 +114,7 @@ describe.each(Object.entries(PAGES))("%s, as %s says", (server, page) => {
     // Seed 000 under "Concurrency": one request at a time, responses sent in order.
     const ordered = server === "cl-mcp" ? transcripts : [];
     for (const transcript of IS_LONG ? ordered : ordered.slice(0, 1)) {
-      it(`seed ${transcript.seed}, ${transcript.name}, sent ahead`, async ({ skip }) => {
+      it(`a seed seed ${transcript.seed}, ${transcript.name}, sent ahead`, async ({ skip }) => {
         skip(!hasSbcl(), "needs SBCL");
         await run(transcript, true);
       });
@@ -132,30 +132,31 @@ it("has the same file for CL-MCP-Server on its page and in examples", () => {
   expect(block?.code).toBe(readPage("examples/cl-mcp/run-server.lisp"));
 });
 
-describe("golden files and seeds", () => {
-  it("have each line at most once, and a reason for each added message", () => {
-    const lines = TRANSCRIPTS.flatMap(({ seed, entries }) => entries.map(({ line }) => line && `${seed}:${line}`));
-    const inSeed = lines.filter((line) => line !== undefined);
-    expect(inSeed.length).toBeGreaterThan(60);
-    expect(new Set(inSeed).size).toBe(inSeed.length);
-    for (const { entries } of TRANSCRIPTS) {
-      for (const entry of entries) expect(entry.line === undefined).toBe((entry.added ?? "") !== "");
-    }
-  });
+it("golden files and seeds have each line at most once, and a reason for each added message", () => {
+  const lines = TRANSCRIPTS.flatMap(({ seed, entries }) => entries.map(({ line }) => line && `${seed}:${line}`));
+  const inSeed = lines.filter((line) => line !== undefined);
+  expect(inSeed.length).toBeGreaterThan(60);
+  expect(new Set(inSeed).size).toBe(inSeed.length);
+  for (const { entries } of TRANSCRIPTS) {
+    for (const entry of entries) expect(entry.line === undefined).toBe((entry.added ?? "") !== "");
+  }
+});
 
-  itWithSeeds("cover each piece in braces of each block of the five seeds, once", () => {
-    expect(seedNames()).toHaveLength(5);
-    for (const seed of seedNames()) {
-      const golden = TRANSCRIPTS.filter((transcript) => transcript.seed === seed).flatMap(({ entries }) =>
-        entries.flatMap(({ line }) => line ?? []),
-      );
-      const leftOut = LEFT_OUT.filter((piece) => seed.startsWith(piece.seed)).map(({ line }) => line);
-      const lines = new Set(piecesOf(seed).map(({ line }) => line));
-      expect([...golden, ...leftOut].toSorted((a, b) => a - b)).toEqual([...lines].toSorted((a, b) => a - b));
-    }
-  });
+itWithSeeds("golden files and seeds cover each piece in braces of each block of the five seeds, once", () => {
+  expect(seedNames()).toHaveLength(5);
+  for (const seed of seedNames()) {
+    const golden = TRANSCRIPTS.filter((transcript) => transcript.seed === seed).flatMap(({ entries }) =>
+      entries.flatMap(({ line }) => line ?? []),
+    );
+    const leftOut = LEFT_OUT.filter((piece) => seed.startsWith(piece.seed)).map(({ line }) => line);
+    const lines = new Set(piecesOf(seed).map(({ line }) => line));
+    expect([...golden, ...leftOut].toSorted((a, b) => a - b)).toEqual([...lines].toSorted((a, b) => a - b));
+  }
+});
 
-  itWithSeeds("have the bytes of the seeds; pieces of several lines without comments and spaces", () => {
+itWithSeeds(
+  "golden files and seeds have the bytes of the seeds; pieces of several lines without comments and spaces",
+  () => {
     for (const { seed, entries } of TRANSCRIPTS) {
       const pieces = piecesOf(seed);
       for (const { line, golden } of entries) {
@@ -164,14 +165,14 @@ describe("golden files and seeds", () => {
         expect(here.map((piece) => onOneLine(piece.text))).toEqual([golden]);
       }
     }
-  });
+  },
+);
 
-  itWithSeeds("leave out pieces that begin as the list says", () => {
-    for (const { seed, line, begins, reason } of LEFT_OUT) {
-      const name = seedNames().find((candidate) => candidate.startsWith(seed)) ?? "";
-      const first = piecesOf(name).find((piece) => piece.line === line)?.text ?? "";
-      expect(first.startsWith(begins), `${seed}:${line} ${first}`).toBe(true);
-      expect(reason).not.toBe("");
-    }
-  });
+itWithSeeds("golden files and seeds leave out pieces that begin as the list says", () => {
+  for (const { seed, line, begins, reason } of LEFT_OUT) {
+    const name = seedNames().find((candidate) => candidate.startsWith(seed)) ?? "";
+    const first = piecesOf(name).find((piece) => piece.line === line)?.text ?? "";
+    expect(first.startsWith(begins), `${seed}:${line} ${first}`).toBe(true);
+    expect(reason).not.toBe("");
+  }
 });

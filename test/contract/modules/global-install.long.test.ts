@@ -83,7 +83,7 @@ describe.each(["of this run", ...OTHER_NODES])("with Node %s, a global install",
   };
 
   it.skipIf(node === undefined)(
-    "serves a TypeScript module with enums, namespaces and parameter properties",
+    "a global install serves a TypeScript module with enums, namespaces and parameter properties",
     async () => {
       await using client = await served("notes.ts");
       expect(await client.callTool("note")).toMatchObject({ content: [{ text: "hi ann 2" }] });
@@ -91,27 +91,30 @@ describe.each(["of this run", ...OTHER_NODES])("with Node %s, a global install",
     },
   );
 
-  it.skipIf(node === undefined)("serves a JavaScript module that imports a subpath", async () => {
+  it.skipIf(node === undefined)("a global install serves a JavaScript module that imports a subpath", async () => {
     await using client = await served("plain.mjs");
     expect(await client.callTool("kind")).toMatchObject({ content: [{ text: "function" }] });
   });
 
-  it.skipIf(node === undefined)("loads middleware and servers of a config", async () => {
+  it.skipIf(node === undefined)("a global install loads middleware and servers of a config", async () => {
     await using client = await served("catenary.json");
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name).toSorted()).toEqual(["note", "refuse"]);
     await expect(client.callTool("note")).rejects.toMatchObject({ message: "note is not for everybody" });
   });
 
-  it.skipIf(node === undefined)("recognizes the errors of a copy that is installed beside the modules", async () => {
-    mkdirSync(join(folder, "node_modules"), { recursive: true });
-    symlinkSync(ROOT, join(folder, "node_modules/catenary"));
-    try {
-      await using client = await served("catenary.json");
-      await expect(client.callTool("note")).rejects.toMatchObject({ message: "note is not for everybody" });
-      await expect(client.callTool("refuse")).rejects.toMatchObject({ kind: "invalid_params", message: "not today" });
-    } finally {
-      rmSync(join(folder, "node_modules"), { recursive: true });
-    }
-  });
+  it.skipIf(node === undefined)(
+    "a global install recognizes the errors of a copy that is installed beside the modules",
+    async () => {
+      mkdirSync(join(folder, "node_modules"), { recursive: true });
+      symlinkSync(ROOT, join(folder, "node_modules/catenary"));
+      try {
+        await using client = await served("catenary.json");
+        await expect(client.callTool("note")).rejects.toMatchObject({ message: "note is not for everybody" });
+        await expect(client.callTool("refuse")).rejects.toMatchObject({ kind: "invalid_params", message: "not today" });
+      } finally {
+        rmSync(join(folder, "node_modules"), { recursive: true });
+      }
+    },
+  );
 });

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { IS_LONG } from "../../support/thoroughness.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -68,26 +68,24 @@ async function loaded(file: string, options: readonly string[]): Promise<Record<
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-describe("a user's modules", () => {
-  it("are loaded by the built package", async () => {
-    const { place, slip, twice, thrown, plain, ...rest } = await loaded("dist/modules/load-module.js", []);
-    expect(rest).toEqual({ greeting: "hi you 2 plain", late: true, isSame: true });
-    expect(place).toContain("server.ts:10:");
-    expect(slip).toEqual(["SyntaxError", `${join(folder, "slip.ts")}:2:17: Unexpected token`, null]);
-    expect(twice).toEqual([
-      "SyntaxError",
-      `${join(folder, "again.ts")}:2:29: Identifier 'a' has already been declared`,
-      null,
-    ]);
-    expect(thrown).toEqual(["Error", "no key", expect.stringContaining("thrown.ts:2:")]);
-    expect(plain).toEqual(["SyntaxError", `${join(folder, "slip.mjs")}:2:18: Unexpected token ';'`, null]);
-  });
+it("a user's modules are loaded by the built package", async () => {
+  const { place, slip, twice, thrown, plain, ...rest } = await loaded("dist/modules/load-module.js", []);
+  expect(rest).toEqual({ greeting: "hi you 2 plain", late: true, isSame: true });
+  expect(place).toContain("server.ts:10:");
+  expect(slip).toEqual(["SyntaxError", `${join(folder, "slip.ts")}:2:17: Unexpected token`, null]);
+  expect(twice).toEqual([
+    "SyntaxError",
+    `${join(folder, "again.ts")}:2:29: Identifier 'a' has already been declared`,
+    null,
+  ]);
+  expect(thrown).toEqual(["Error", "no key", expect.stringContaining("thrown.ts:2:")]);
+  expect(plain).toEqual(["SyntaxError", `${join(folder, "slip.mjs")}:2:18: Unexpected token ';'`, null]);
+});
 
-  it.runIf(IS_LONG)("are loaded by the sources", async () => {
-    const { place, thrown, plain, ...rest } = await loaded("src/modules/load-module.ts", ["--import", "tsx"]);
-    expect(rest).toMatchObject({ greeting: "hi you 2 plain", late: true, isSame: true });
-    expect(place).toContain("server.ts:10:");
-    expect(thrown).toEqual(["Error", "no key", expect.stringContaining("thrown.ts:2:")]);
-    expect(plain).toEqual(["SyntaxError", expect.stringContaining("slip.mjs:2:18"), null]);
-  });
+it.runIf(IS_LONG)("a user's modules are loaded by the sources", async () => {
+  const { place, thrown, plain, ...rest } = await loaded("src/modules/load-module.ts", ["--import", "tsx"]);
+  expect(rest).toMatchObject({ greeting: "hi you 2 plain", late: true, isSame: true });
+  expect(place).toContain("server.ts:10:");
+  expect(thrown).toEqual(["Error", "no key", expect.stringContaining("thrown.ts:2:")]);
+  expect(plain).toEqual(["SyntaxError", expect.stringContaining("slip.mjs:2:18"), null]);
 });

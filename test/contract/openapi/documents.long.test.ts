@@ -71,7 +71,7 @@ describe.skipIf(reason !== undefined).each([
     http.close();
   });
 
-  it("has a tool for each operation, with a name that models accept, and can call each", async () => {
+  it("a published OpenAPI document has a tool for each operation, with a name that models accept, and can call each", async () => {
     const names = new Set<string>();
     for await (const { name, inputSchema } of client.tools()) {
       expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);

@@ -75,25 +75,25 @@ describe.skipIf(reason !== undefined).each([
 ] as const)("in %s", (runtime, flags) => {
   const run = (file: string): string => outputOf(programOf(runtime), ["run", ...flags, file], workspace.folder);
 
-  it("a fetch handler answers clients of all revisions", () => {
+  it("in Bun and Deno, a fetch handler answers clients of all revisions", () => {
     const output = run("fetch.js");
     for (const { name } of REVISIONS) expect(output).toContain(`${name} hi\n`);
     expect(output.split(CALLED)).toHaveLength(3);
     expect(output).toMatch(/closed\n$/);
   });
 
-  it("a server on stdio answers", async () => {
+  it("in Bun and Deno, a server on stdio answers", async () => {
     const command = { command: programOf(runtime), args: ["run", ...flags, "stdio.js"], cwd: workspace.folder };
     await using client = await connect(command, { elicit: () => ({ action: "accept", content: { name: "Ann" } }) });
     expect(await client.callTool("ask")).toMatchObject({ content: [{ text: "Ann" }] });
     expect(await client.callTool("add", { n: 1 })).toMatchObject({ content: [{ text: "2" }] });
   });
 
-  it("a server over HTTP answers and closes", () => {
+  it("in Bun and Deno, a server over HTTP answers and closes", () => {
     expect(run("http.js")).toBe(`${CALLED}closed\n`);
   });
 
-  it("a client starts a command", () => {
+  it("in Bun and Deno, a client starts a command", () => {
     expect(run("command.js")).toBe(`${CALLED}closed\n`);
   });
 });

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { ROOT } from "./package.ts";
 import { importPackage, missingRuntimes, outputOf, SERVER, Workspace } from "./runtimes.ts";
@@ -47,8 +47,9 @@ async function bundled(name: string, program: string): Promise<string> {
   return file;
 }
 
-describe.skipIf(reason !== undefined)("a bundle", () => {
-  it("of a small server with zod tools loads at most 60 KB gzipped, without zod itself", async () => {
+it.skipIf(reason !== undefined)(
+  "a bundle of a small server with zod tools loads at most 60 KB gzipped, without zod itself",
+  async () => {
     const { outputFiles, metafile } = await workspace.build("minimal.js", {
       platform: "node",
       minify: true,
@@ -68,15 +69,18 @@ describe.skipIf(reason !== undefined)("a bundle", () => {
     const code = Buffer.concat([...loaded].map((name) => files.get(name) ?? Buffer.alloc(0)));
     expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(60 * 1024);
     expect(Object.keys(metafile?.inputs ?? {}).filter((path) => path.includes("/ajv/"))).toEqual([]);
-  });
+  },
+);
 
-  it("of an error class alone has at most 2.5 KB", async () => {
-    const [script] = await workspace.bundle("error.js", { platform: "node", minify: true });
-    expect(script?.text).toContain("McpError");
-    expect(script?.contents.length).toBeLessThanOrEqual(2_500);
-  });
+it.skipIf(reason !== undefined)("a bundle of an error class alone has at most 2.5 KB", async () => {
+  const [script] = await workspace.bundle("error.js", { platform: "node", minify: true });
+  expect(script?.text).toContain("McpError");
+  expect(script?.contents.length).toBeLessThanOrEqual(2_500);
+});
 
-  it("made with webpack has no warnings, for any entry of the package", async () => {
+it.skipIf(reason !== undefined)(
+  "a bundle: made with webpack has no warnings, for any entry of the package",
+  async () => {
     const { default: webpack } = await importPackage<{ default: Webpack }>("webpack", "lib/index.js");
     const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { exports: object };
     const entries = Object.keys(exports).filter((entry) => !entry.endsWith(".json"));
@@ -97,9 +101,12 @@ describe.skipIf(reason !== undefined)("a bundle", () => {
     const { errors, warnings } = stats?.toJson({ all: false, errors: true, warnings: true }) ?? {};
     expect([errors, warnings]).toEqual([[], []]);
     expect(entries.length).toBeGreaterThan(10);
-  });
+  },
+);
 
-  it("of a server on stdio answers, and checks JSON Schemas without ajv", async () => {
+it.skipIf(reason !== undefined)(
+  "a bundle of a server on stdio answers, and checks JSON Schemas without ajv",
+  async () => {
     const file = await bundled(
       "stdio.js",
       'import { serve } from "catenary"; import { createNotes } from "./server.js"; await serve(createNotes());',
@@ -116,9 +123,12 @@ describe.skipIf(reason !== undefined)("a bundle", () => {
     });
     expect(await client.callTool("ask")).toMatchObject({ content: [{ text: "Ann" }] });
     expect(await client.callTool("slow")).toMatchObject({ content: [{ text: "done" }] });
-  });
+  },
+);
 
-  it("of a client and a gateway over HTTP and commands works, with OAuth and without its optional keychain", async () => {
+it.skipIf(reason !== undefined)(
+  "a bundle of a client and a gateway over HTTP and commands works, with OAuth and without its optional keychain",
+  async () => {
     const server = await bundled(
       "notes.js",
       'import { serve } from "catenary"; import { createNotes } from "./server.js"; await serve(createNotes());',
@@ -141,5 +151,5 @@ describe.skipIf(reason !== undefined)("a bundle", () => {
        console.log("closed");`,
     );
     expect(outputOf(process.execPath, [file], empty)).toBe("14 function\nthrough\nclosed\n");
-  });
-});
+  },
+);

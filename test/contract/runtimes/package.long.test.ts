@@ -16,7 +16,7 @@ import {
 import { readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { unreachableRegistry } from "../../support/install-packages.ts";
 import { PROGRAM_MS } from "../../support/waiting.ts";
 import { LIMITS, pack, ROOT } from "./package.ts";
@@ -63,23 +63,22 @@ if (reason !== undefined) console.warn(`Skipped: the installed package, because 
 
 const COMMAND = join(modules, "catenary/dist/cli/main.js");
 
-describe("the package that npm makes", () => {
-  it(`has at most ${LIMITS.unpackedBytes / 1e6} MB`, () => {
-    expect(packed.unpackedSize).toBeLessThanOrEqual(LIMITS.unpackedBytes);
-  });
-
-  it("has no source maps, and no references to them", async () => {
-    const names = await readdir(join(checkout, "dist"), { recursive: true });
-    expect(names.filter((name) => name.endsWith(".map"))).toEqual([]);
-    const scripts = names.filter((name) => /\.c?js$/.test(name));
-    expect(scripts.length).toBeGreaterThan(50);
-    const text = scripts.map((name) => readFileSync(join(checkout, "dist", name), "utf8"));
-    expect(text.filter((one) => /^\/\/# sourceMappingURL=/m.test(one))).toEqual([]);
-  });
+it(`the package that npm makes has at most ${LIMITS.unpackedBytes / 1e6} MB`, () => {
+  expect(packed.unpackedSize).toBeLessThanOrEqual(LIMITS.unpackedBytes);
 });
 
-describe.skipIf(reason !== undefined)("the installed package", () => {
-  it(`is at most ${LIMITS.packages} packages and ${LIMITS.installedBytes / 1e6} MB, with all that it brings`, async () => {
+it("the package that npm makes has no source maps, and no references to them", async () => {
+  const names = await readdir(join(checkout, "dist"), { recursive: true });
+  expect(names.filter((name) => name.endsWith(".map"))).toEqual([]);
+  const scripts = names.filter((name) => /\.c?js$/.test(name));
+  expect(scripts.length).toBeGreaterThan(50);
+  const text = scripts.map((name) => readFileSync(join(checkout, "dist", name), "utf8"));
+  expect(text.filter((one) => /^\/\/# sourceMappingURL=/m.test(one))).toEqual([]);
+});
+
+it.skipIf(reason !== undefined)(
+  `the installed package is at most ${LIMITS.packages} packages and ${LIMITS.installedBytes / 1e6} MB, with all that it brings`,
+  async () => {
     const lock = JSON.parse(readFileSync(join(modules, ".package-lock.json"), "utf8")) as { packages: object };
     expect(Object.keys(lock.packages).length).toBeLessThanOrEqual(LIMITS.packages);
     const entries = await readdir(modules, { recursive: true, withFileTypes: true });
@@ -87,17 +86,20 @@ describe.skipIf(reason !== undefined)("the installed package", () => {
       .filter((entry) => entry.isFile())
       .map((entry) => statSync(join(entry.parentPath, entry.name)).size);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(LIMITS.installedBytes);
-  });
+  },
+);
 
-  it.each([
-    ["js", "[1, 2].map((n) => n * 2)", "[ 2, 4 ]"],
-    ["js", "enum Kind { A = 41 }; const add = (n: number): number => n + 1; add(Kind.A)", "42"],
-    ["smalltalk", "(1 to: 4) inject: 0 into: [:a :b | a + b]", "10"],
-  ])("evaluates %s: %s", (language, code, expected) => {
-    expect(outputOf(process.execPath, [COMMAND, "eval", language, code], folder)).toBe(`${expected}\n`);
-  });
+it.skipIf(reason !== undefined).each([
+  ["js", "[1, 2].map((n) => n * 2)", "[ 2, 4 ]"],
+  ["js", "enum Kind { A = 41 }; const add = (n: number): number => n + 1; add(Kind.A)", "42"],
+  ["smalltalk", "(1 to: 4) inject: 0 into: [:a :b | a + b]", "10"],
+])("the installed package evaluates %s: %s", (language, code, expected) => {
+  expect(outputOf(process.execPath, [COMMAND, "eval", language, code], folder)).toBe(`${expected}\n`);
+});
 
-  it("serves a TypeScript module, an OpenAPI document in YAML, and finds tools by words", () => {
+it.skipIf(reason !== undefined)(
+  "the installed package serves a TypeScript module, an OpenAPI document in YAML, and finds tools by words",
+  () => {
     mkdirSync(join(folder, "gateway"));
     const write = (name: string, text: string): void => writeFileSync(join(folder, "gateway", name), text);
     write(
@@ -116,12 +118,12 @@ describe.skipIf(reason !== undefined)("the installed package", () => {
       outputOf(process.execPath, [COMMAND, "call", "gateway/catenary.json", tool, ...args], folder);
     expect(call("search-tools", "query=orders of customers")).toContain("listOrders");
     expect(call("call-tool", "name=write_note", "arguments:={}")).toBe("done\n");
-  });
+  },
+);
 
-  it("shows names and lines of the source in stack traces", () => {
-    const program =
-      'import { createServer } from "catenary"; try { createServer({ nme: 1 }); } catch (e) { console.log(e.stack); }';
-    const stack = outputOf(process.execPath, ["--input-type=module", "--eval", program], folder);
-    expect(stack).toMatch(/at createServer \(.*\/catenary\/dist\/.*\.js:\d{2,}:\d+\)/);
-  });
+it.skipIf(reason !== undefined)("the installed package shows names and lines of the source in stack traces", () => {
+  const program =
+    'import { createServer } from "catenary"; try { createServer({ nme: 1 }); } catch (e) { console.log(e.stack); }';
+  const stack = outputOf(process.execPath, ["--input-type=module", "--eval", program], folder);
+  expect(stack).toMatch(/at createServer \(.*\/catenary\/dist\/.*\.js:\d{2,}:\d+\)/);
 });

@@ -1,6 +1,6 @@
 // Servers in Cloudflare Workers: workerd, started by miniflare, with the bundle that wrangler would make.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { connect, type Client } from "../../../src/client/index.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { importPackage, missingRuntimes, SERVER, Workspace } from "./runtimes.ts";
@@ -80,42 +80,49 @@ async function expectCalls(client: Client): Promise<void> {
   expect(await client.readResource("note://one")).toMatchObject({ contents: [{ blob: "AQL/" }] });
 }
 
-describe.skipIf(reason !== undefined)("in Workers", () => {
-  it("a stateless server answers clients of both styles", async () => {
-    await withWorker(["nodejs_compat"], async (open) => {
-      for (const revision of [NEWEST.name, NEWEST_SESSION.name]) {
-        const client = await open("/mcp", revision);
-        await expectCalls(client);
-        expect(await textOf(client, "host")).toBe("eu");
-        await expect(client.callTool("ask", {})).rejects.toThrow("keeps nothing between requests (`stateless: true`)");
-        await client.close();
-      }
-      const client = await open("/mcp", NEWEST.name);
-      expect(await textOf(client, "add", { n: "1" })).toContain("n: must be number");
-      expect(await textOf(client, "return")).toBe("Ann");
-      await expect(client.callTool("slow", {})).rejects.toThrow("so it has no tasks");
+it.skipIf(reason !== undefined)("in Workers, a stateless server answers clients of both styles", async () => {
+  await withWorker(["nodejs_compat"], async (open) => {
+    for (const revision of [NEWEST.name, NEWEST_SESSION.name]) {
+      const client = await open("/mcp", revision);
+      await expectCalls(client);
+      expect(await textOf(client, "host")).toBe("eu");
+      await expect(client.callTool("ask", {})).rejects.toThrow("keeps nothing between requests (`stateless: true`)");
       await client.close();
-    });
+    }
+    const client = await open("/mcp", NEWEST.name);
+    expect(await textOf(client, "add", { n: "1" })).toContain("n: must be number");
+    expect(await textOf(client, "return")).toBe("Ann");
+    await expect(client.callTool("slow", {})).rejects.toThrow("so it has no tasks");
+    await client.close();
   });
+});
 
-  it("a stateless server needs no compatibility with Node, but for sealed state", async () => {
+it.skipIf(reason !== undefined)(
+  "in Workers, a stateless server needs no compatibility with Node, but for sealed state",
+  async () => {
     await withWorker([], async (open) => {
       const client = await open("/mcp", NEWEST.name);
       await expectCalls(client);
       expect(await textOf(client, "return")).toContain("set the compatibility flag nodejs_compat");
       await client.close();
     });
-  });
+  },
+);
 
-  it("a server in a Durable Object says which flag it needs to keep a call", async () => {
+it.skipIf(reason !== undefined)(
+  "in Workers, a server in a Durable Object says which flag it needs to keep a call",
+  async () => {
     await withWorker([], async (open) => {
       const client = await open("/room/mcp", NEWEST.name);
       await expect(textOf(client, "ask")).rejects.toThrow("set the compatibility flag nodejs_compat");
       await client.close();
     });
-  });
+  },
+);
 
-  it("a server in a Durable Object can also ask its clients and run tasks", async () => {
+it.skipIf(reason !== undefined)(
+  "in Workers, a server in a Durable Object can also ask its clients and run tasks",
+  async () => {
     await withWorker(["nodejs_compat"], async (open) => {
       for (const revision of [NEWEST.name, NEWEST_SESSION.name]) {
         const client = await open("/room/mcp", revision);
@@ -126,5 +133,5 @@ describe.skipIf(reason !== undefined)("in Workers", () => {
         await client.close();
       }
     });
-  });
-});
+  },
+);

@@ -33,7 +33,7 @@ async function answersOf(create: Create, revision: string): Promise<Record<strin
 }
 
 describe.each(REVISIONS.map(({ name }) => name))("a client of %s", (revision) => {
-  it("gets the same answers from servers of the SDK as from the one that was moved by hand", async () => {
+  it("a client gets the same answers from servers of the SDK as from the one that was moved by hand", async () => {
     const expected = await answersOf(byHand, revision);
     expect(expected).toMatchObject({
       added: { texts: ['{"id":"4","uri":"note:///4"}'] },
