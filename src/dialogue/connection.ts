@@ -72,7 +72,7 @@ export const CONNECTION_OPTIONS: OptionNames<Omit<ConnectionOptions, "mayShutDow
 
 /** Throws a TypeError for options that would fail only once a connection is open, or with its messages. */
 export function checkConnection({ maxInFlight, tap }: ConnectionOptions): void {
-  if (!((maxInFlight ?? 1) > 0)) throw new TypeError("maxInFlight must be a number above 0");
+  if (maxInFlight !== undefined && !(maxInFlight > 0)) throw new TypeError("maxInFlight must be a number above 0");
   if (tap !== undefined && typeof tap !== "function") throw new TypeError("tap must be a function");
 }
 
