@@ -262,7 +262,7 @@ export class CallTable {
       response = { jsonrpc: "2.0", id, result: await front.answer(call) };
     } catch (error) {
       // What a handler throws because the table closes says nothing to the caller, and may be secret.
-      const isSecret = call.aborted && !(error instanceof McpError);
+      const isSecret = this.#closed !== undefined && !(error instanceof McpError);
       const shown = isSecret ? McpError.of("unreachable", this.#unanswered ?? SHUT_DOWN) : error;
       response = { jsonrpc: "2.0", id, error: front.errorBody(shown, message) };
     }
