@@ -29,7 +29,7 @@ describe("errors of another copy of the package", async () => {
     expect(Object.keys(error)).not.toContain("catenary");
   });
 
-  it("errors of another copy of the package are told apart from each other, from plain errors and from other values", () => {
+  it("errors of another copy of the package are distinguished from each other, from plain errors and from other values", () => {
     const others = [
       new Error("x"),
       new ConnectionError("closed", "x"),

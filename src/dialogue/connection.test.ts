@@ -275,7 +275,7 @@ it("a call that the shutdown ends is answered so, and not with what its handler 
 });
 
 it.each([{ jsonrpc: "2.0", id: 1, method: "ping" }, { kind: "msg" }, undefined])(
-  "a transport that passes on %j in place of an event is told what to pass on",
+  "receive() throws if a transport calls it with %j, which is no event",
   async (inbound) => {
     let receive: Receive = () => undefined;
     const transport: Transport = {
