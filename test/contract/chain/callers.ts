@@ -1,6 +1,6 @@
 // Callers of a handler, each over a connection in memory, and the program behind the upstreams of these tests.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -70,6 +70,15 @@ export function folder(): string {
   const made = mkdtempSync(join(tmpdir(), "catenary-"));
   onTestFinished(() => rmSync(made, { recursive: true, force: true }));
   return made;
+}
+
+/** The contents of all lists that are stored in the cache folder, without those that are still being written. */
+export function catalogues(cache: string): string {
+  const path = join(cache, "catalogues");
+  return readdirSync(path)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => readFileSync(join(path, name), "utf8"))
+    .join("\n");
 }
 
 export function isAlive(pid: number): boolean {

@@ -1,15 +1,13 @@
 // What one principal does at an upstream is never shown to another: neither from the catalogue, nor at an upstream that
 // sees all our callers as one.
 
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { eventually } from "../../support/waiting.ts";
 import { chain } from "../../../src/chain/chain.ts";
 import { upstream } from "../../../src/chain/upstream/upstream.ts";
 import { createServer } from "../../../src/server/server.ts";
 import { serve } from "../../../src/serve.ts";
-import { call, caller, STATELESS, folder, program } from "./callers.ts";
+import { call, caller, catalogues, STATELESS, folder, program } from "./callers.ts";
 
 let cache = "";
 
@@ -19,12 +17,6 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-/** The contents of all catalogue files. */
-function catalogues(): string[] {
-  const path = join(cache, "catalogues");
-  return readdirSync(path).map((name) => readFileSync(join(path, name), "utf8"));
-}
-
 it("keeps the lists of an upstream for each principal", async () => {
   const one = upstream(program(), { name: "program" });
   onTestFinished(() => one.close());
@@ -32,7 +24,7 @@ it("keeps the lists of an upstream for each principal", async () => {
   await call(ada.client, "grow");
   const grown = ({ name }: { name: string }): boolean => name.startsWith("grown-");
   expect((await ada.client.listTools()).tools.some(grown)).toBe(true);
-  await eventually(() => expect(catalogues().some((text) => text.includes("grown-"))).toBe(true));
+  await eventually(() => expect(catalogues(cache)).toContain("grown-"));
   // A new upstream answers from the file.
   const again = upstream(program(), { name: "program" });
   onTestFinished(() => again.close());

@@ -1,7 +1,7 @@
 // Upstreams that are programs: who shares one, when it starts and stops, what happens to calls and subscriptions when it
 // dies, and that its requests reach the call they belong to.
 
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { eventually } from "../../support/waiting.ts";
@@ -11,7 +11,7 @@ import type { ChangeEvent, Client } from "../../../src/client/index.ts";
 import type { Context } from "../../../src/core/handler.ts";
 import { ConnectionError } from "../../../src/core/errors.ts";
 import { fakeCaller, fakeContext } from "../../support/handlers/fake-client.ts";
-import { call, caller, echoing, STATELESS, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
+import { call, caller, catalogues, echoing, STATELESS, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
 
 /** Another caller, without a connection. */
 const stranger: Context = {
@@ -44,14 +44,6 @@ async function until(one: Upstream, holds: (status: ReturnType<Upstream["status"
 }
 
 let cache = "";
-
-/** The contents of all catalogue files. */
-function catalogues(): string {
-  const path = join(cache, "catalogues");
-  return readdirSync(path)
-    .map((name) => readFileSync(join(path, name), "utf8"))
-    .join("\n");
-}
 
 beforeEach(() => {
   cache = folder();
@@ -105,7 +97,7 @@ it("sharing leaves the session to a client that used it alone when it was asked"
 it("sharing remembers that the upstream asks", async () => {
   const first = start({}, "--revisions", SESSION);
   await askOnce(first);
-  await eventually(() => expect(catalogues()).toMatch(/"asks":true/));
+  await eventually(() => expect(catalogues(cache)).toMatch(/"asks":true/));
   const later = start({}, "--revisions", SESSION);
   const callers = await Promise.all([caller(later, SESSION, echoing), caller(later, SESSION, echoing)]);
   const answers = callers.map(({ client }, at) => call(client, "ask", { name: String(at) }));
