@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { installDebianPackages, mayInstallDebianPackages } from "../../../test/support/debian.ts";
 import { compiledImport } from "../../../test/support/programs.ts";
 import type { ConnectionError } from "../../core/errors.ts";
 import { keychainTokens } from "./token-stores.ts";
@@ -15,7 +16,6 @@ const run = promisify(execFile);
 const DAEMON = "/usr/bin/gnome-keyring-daemon";
 const BUS = "/usr/bin/dbus-run-session";
 const PACKAGES = ["gnome-keyring", "dbus"];
-const INSTALL_MS = 120_000;
 const SOURCE = compiledImport("token-stores.ts", import.meta.url);
 const evaluate = (script: string): string[] => ["--input-type=module", "-e", script];
 
@@ -23,18 +23,8 @@ const evaluate = (script: string): string[] => ["--input-type=module", "-e", scr
 async function missing(): Promise<string | undefined> {
   if (process.platform !== "linux") return "they are tested on Linux only";
   if (existsSync(DAEMON) && existsSync(BUS)) return undefined;
-  if (process.getuid?.() !== 0) return `${PACKAGES.join(" and ")} are not installed, and only root may install them`;
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const args = ["install", "-y", "--no-install-recommends", ...PACKAGES];
-  try {
-    await run("apt-get", args, { env, timeout: INSTALL_MS }).catch(async () => {
-      await run("apt-get", ["update"], { env, timeout: INSTALL_MS });
-      await run("apt-get", args, { env, timeout: INSTALL_MS });
-    });
-    return undefined;
-  } catch {
-    return `apt-get could not install ${PACKAGES.join(" and ")}`;
-  }
+  if (!mayInstallDebianPackages()) return `${PACKAGES.join(" and ")} are not installed, and only root may install them`;
+  return (await installDebianPackages(...PACKAGES)) ? undefined : `apt-get could not install ${PACKAGES.join(" and ")}`;
 }
 
 const home = mkdtempSync(join(tmpdir(), "catenary-keychain-"));

@@ -1,6 +1,5 @@
 // The client in a browser: a page, bundled with esbuild, that calls a server over HTTP. In Debian's chromium.
 
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
@@ -9,22 +8,17 @@ import { expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { serve } from "../../../src/serve.ts";
 import { createServer } from "../../../src/server/index.ts";
+import { installDebianPackages, mayInstallDebianPackages } from "../../support/debian.ts";
 import { importPackage, missingRuntimes, Workspace } from "./runtimes.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
-const reason = (await missingRuntimes()) ?? missingBrowser();
+const reason = (await missingRuntimes()) ?? (await missingBrowser());
 if (reason !== undefined) console.warn(`Skipped: the client in a browser, because ${reason}`);
 
-function missingBrowser(): string | undefined {
+async function missingBrowser(): Promise<string | undefined> {
   if (existsSync(CHROMIUM)) return undefined;
-  if (process.getuid?.() !== 0) return "chromium is not installed; run apt-get install chromium";
-  try {
-    const options = ["install", "--yes", "--no-install-recommends", "chromium"];
-    execFileSync("apt-get", options, { stdio: "ignore", timeout: 300_000 });
-  } catch {
-    // Without a network, or on another system.
-  }
-  return existsSync(CHROMIUM) ? undefined : "apt-get cannot install chromium";
+  if (!mayInstallDebianPackages()) return "chromium is not installed; run apt-get install chromium";
+  return (await installDebianPackages("chromium")) ? undefined : "apt-get cannot install chromium";
 }
 
 const PAGE = `

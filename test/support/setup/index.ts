@@ -9,17 +9,17 @@ import { installBubblewrap, installFiveam, installSbcl } from "./sbcl.ts";
 import { installGst, installSqueak } from "./smalltalk.ts";
 
 export async function setup(): Promise<void> {
-  if (!installSbcl()) {
+  if (!(await installSbcl())) {
     console.error("Skipped: tests of Common Lisp. SBCL is missing and could not be installed (apt-get install sbcl).");
   }
-  if (!installGst())
+  if (!(await installGst()))
     console.error("Skipped: tests of GNU Smalltalk. gst is missing and could not be installed (Debian 11 has it).");
-  installBubblewrap();
+  await installBubblewrap();
   const problem = await sandboxProblem();
   if (problem !== undefined) console.error(`Skipped: tests of the sandbox of live sessions. ${problem.message}`);
-  if (IS_LONG && !installFiveam())
+  if (IS_LONG && !(await installFiveam()))
     console.error("Skipped: tests of run-tests with FiveAM, which could not be installed (apt-get install cl-fiveam).");
-  if (IS_LONG && !installSqueak())
+  if (IS_LONG && !(await installSqueak()))
     console.error("Skipped: tests of Squeak. squeak-vm and etoys are missing and could not be installed.");
   await compilePrograms();
   // In the background, because only some tests need it. They wait for it, and report if it failed.

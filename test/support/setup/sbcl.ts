@@ -1,10 +1,8 @@
-// Installs SBCL, FiveAM and bubblewrap with apt-get, if the tests run as root. If one cannot be installed, the tests that
-// need it are skipped with a message.
+// Installs SBCL, FiveAM and bubblewrap. If one cannot be installed, the tests that need it are skipped with a message.
 
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-
-const INSTALL_MS = 240_000;
+import { installDebianPackages } from "../debian.ts";
 
 export function hasSbcl(): boolean {
   return spawnSync("sbcl", ["--version"], { stdio: "ignore" }).status === 0;
@@ -16,31 +14,16 @@ export function hasFiveam(): boolean {
 }
 
 /** Returns whether SBCL is installed afterwards. */
-export function installSbcl(): boolean {
-  return hasSbcl() || (install("sbcl") && hasSbcl());
+export async function installSbcl(): Promise<boolean> {
+  return hasSbcl() || ((await installDebianPackages("sbcl")) && hasSbcl());
 }
 
 /** Returns whether FiveAM is installed afterwards. */
-export function installFiveam(): boolean {
-  return hasFiveam() || (install("cl-fiveam") && hasFiveam());
+export async function installFiveam(): Promise<boolean> {
+  return hasFiveam() || ((await installDebianPackages("cl-fiveam")) && hasFiveam());
 }
 
 /** Installs bubblewrap if it is missing. Whether it works here is another question, which the tests ask. */
-export function installBubblewrap(): void {
-  if (!existsSync("/usr/bin/bwrap")) install("bubblewrap");
-}
-
-function install(name: string): boolean {
-  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) return false;
-  const apt = (...args: readonly string[]): boolean => {
-    try {
-      const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-      execFileSync("apt-get", ["-q", "-y", ...args], { stdio: "ignore", env, timeout: INSTALL_MS });
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  const installIt = (): boolean => apt("install", "--no-install-recommends", name);
-  return installIt() || (apt("update") && installIt());
+export async function installBubblewrap(): Promise<void> {
+  if (!existsSync("/usr/bin/bwrap")) await installDebianPackages("bubblewrap");
 }

@@ -17,8 +17,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { aptGet, mayInstallDebianPackages } from "../debian.ts";
 
-const INSTALL_MS = 240_000;
 /** The last release of Debian that has GNU Smalltalk. */
 const GST_RELEASE = "bullseye";
 
@@ -56,27 +56,28 @@ export function squeakProgram(): string | undefined {
 }
 
 /** Returns whether GNU Smalltalk is installed afterwards. */
-export function installGst(): boolean {
-  if (gstProgram() === "gst" && process.arch === "x64" && mayInstall()) withSources(GST_RELEASE, "main", unpackI386);
+export async function installGst(): Promise<boolean> {
+  if (gstProgram() === "gst" && process.arch === "x64" && mayInstall())
+    await withSources(GST_RELEASE, "main", unpackI386);
   if (gstProgram() !== undefined) return true;
   if (mayInstall()) {
     // Its packages are found in the old release, and what they need in the machine's own.
-    withSources(GST_RELEASE, "main", (apt) => {
-      apt("update");
-      apt("install", "-y", "--no-install-recommends", "gnu-smalltalk", "gnu-smalltalk-common");
+    await withSources(GST_RELEASE, "main", async (apt) => {
+      await apt("update");
+      await apt("install", "--no-install-recommends", "gnu-smalltalk", "gnu-smalltalk-common");
     });
-    if (process.arch === "x64") withSources(GST_RELEASE, "main", unpackI386);
+    if (process.arch === "x64") await withSources(GST_RELEASE, "main", unpackI386);
   }
   foundGst = undefined;
   return gstProgram() !== undefined;
 }
 
 /** Returns whether Debian's Squeak and Etoys are installed afterwards. Etoys is in Debian's section non-free. */
-export function installSqueak(): boolean {
+export async function installSqueak(): Promise<boolean> {
   if (squeakProgram() === undefined && mayInstall()) {
-    withSources(undefined, "main non-free", (apt) => {
-      apt("update");
-      apt("install", "-y", "--no-install-recommends", "squeak-vm", "etoys");
+    await withSources(undefined, "main non-free", async (apt) => {
+      await apt("update");
+      await apt("install", "--no-install-recommends", "squeak-vm", "etoys");
     });
   }
   return squeakProgram() !== undefined;
@@ -88,13 +89,17 @@ function osRelease(field: string): string {
 }
 
 function mayInstall(): boolean {
-  return process.getuid?.() === 0 && existsSync("/usr/bin/apt-get") && osRelease("ID") === "debian";
+  return mayInstallDebianPackages() && osRelease("ID") === "debian";
 }
 
-type Apt = (...args: readonly string[]) => void;
+type Apt = (...args: readonly string[]) => Promise<void>;
 
 /** Calls `work` with an apt-get that also knows the given release and sections. Errors end the work silently. */
-function withSources(release: string | undefined, sections: string, work: (apt: Apt, folder: string) => void): void {
+async function withSources(
+  release: string | undefined,
+  sections: string,
+  work: (apt: Apt, folder: string) => Promise<void>,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "catenary-apt-"));
   // apt-get downloads as another user, who must be able to read this folder.
   chmodSync(folder, 0o755);
@@ -110,11 +115,7 @@ function withSources(release: string | undefined, sections: string, work: (apt: 
     }
     const lists = [`Dir::Etc::sourceparts=${folder}/parts`, `Dir::State::Lists=${folder}/lists`];
     const options = ["Dir::Etc::sourcelist=/dev/null", ...lists].flatMap((option) => ["-o", option]);
-    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-    const apt: Apt = (...args) => {
-      execFileSync("apt-get", ["-q", ...options, ...args], { stdio: "ignore", env, timeout: INSTALL_MS, cwd: folder });
-    };
-    work(apt, folder);
+    await work((...args) => aptGet([...options, ...args], folder), folder);
   } catch {
     // The caller finds out that the program is missing.
   } finally {
@@ -148,12 +149,12 @@ function withSections(text: string, own: string, sections: string): string {
 }
 
 /** Unpacks the i386 build, and writes a script that runs it. */
-function unpackI386(apt: Apt, folder: string): void {
+async function unpackI386(apt: Apt, folder: string): Promise<void> {
   const i386 = ["-o", "APT::Architecture=i386", "-o", "APT::Architectures=i386", "-o", "Dir::State::status=/dev/null"];
   for (const name of readdirSync(join(folder, "parts")))
     if (!name.startsWith("old")) rmSync(join(folder, "parts", name));
-  apt(...i386, "update");
-  apt(...i386, "download", ...I386_PACKAGES);
+  await apt(...i386, "update");
+  await apt(...i386, "download", ...I386_PACKAGES);
   const root = join(I386, "root");
   rmSync(root, { recursive: true, force: true });
   mkdirSync(root, { recursive: true });
