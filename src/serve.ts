@@ -107,7 +107,7 @@ async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise
   ]);
   const front = createFront(handler, rest, host);
   warnOfScopes(handler as Partial<Pick<Server, "requiredScopes">>, rest.auth);
-  const listener = await listen({ host, port, limits: front.limits, onRequest: (request) => front.handle(request) });
+  const listener = await listen({ host, port, limits: front.limits, onRequest: front.handle });
   const closed = deferred();
   const stop = async (): Promise<void> => {
     await front.close();

@@ -137,7 +137,7 @@ class Connection implements ServedConnection {
   }
 
   start(): Promise<void> {
-    return this.#transport.start((inbound, carrier) => this.#receive(inbound, carrier ?? this.#lines));
+    return this.#transport.start(this.#receive);
   }
 
   close(graceMs = 0): Promise<void> {
@@ -151,7 +151,7 @@ class Connection implements ServedConnection {
     return this.close();
   }
 
-  #receive(inbound: Inbound, carrier: Carrier): void {
+  readonly #receive = (inbound: Inbound, carrier: Carrier = this.#lines): void => {
     switch (inbound?.kind) {
       case "message":
         return this.#take(inbound.message, carrier, inbound.caller);
@@ -169,7 +169,7 @@ class Connection implements ServedConnection {
         // No event, or one that only a server causes.
         throw new TypeError("receive() takes { kind, ... }");
     }
-  }
+  };
 
   #take(message: Message, carrier: Carrier, caller: CallerIdentity | undefined): void {
     if (isResponse(message)) this.#session.settle(message);

@@ -137,7 +137,7 @@ class PipedChildProcess implements ChildTransport {
       // output were paused then, both sides would wait forever.
       isBehind: () => writer.unreadResponses > BACKLOG_BYTES,
       maxBytes: this.#limits.messageBytes,
-      onLine: (text) => this.#line(text),
+      onLine: this.#line,
       onFault: (fault, answerable) => {
         if (!answerable) this.#failCall(fault);
         // A request of the server that is too long to read.
@@ -151,7 +151,7 @@ class PipedChildProcess implements ChildTransport {
     this.#lines = lines;
   }
 
-  #line(text: string): void {
+  readonly #line = (text: string): void => {
     // A cheap test first, since a program may flood its stdout.
     if (!/^\s*[[{\ufeff]/.test(text)) {
       this.#onNoise(text);
@@ -179,7 +179,7 @@ class PipedChildProcess implements ChildTransport {
       if ((!decoded.answerable || isEmpty) && text.includes('"jsonrpc"')) this.#failCall(decoded.fault);
       this.#onNoise(text);
     }
-  }
+  };
 
   /** Fails the pending call to which an invalid response belongs, so that it does not wait until its timeout. */
   #failCall(fault: ErrorMessage): void {

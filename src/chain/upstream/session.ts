@@ -315,7 +315,7 @@ export class UpstreamSession implements ListsOwner {
   /** Sends a request to the upstream. */
   readonly #send = (opened: UpstreamConnection, request: Request, context: Context): Promise<Result> => {
     const { connection } = opened;
-    if (connection.revision.style === "stateless" || !context.caller.canBeAsked || !INPUT_METHODS.has(request.method))
+    if (!context.caller.canBeAsked || !INPUT_METHODS.has(request.method) || connection.revision.style === "stateless")
       return connection.handler(request, context);
     return this.#sendAskable(opened, request, context);
   };

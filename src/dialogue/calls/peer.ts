@@ -75,7 +75,7 @@ export class Peer {
   }
 
   start(): Promise<void> {
-    return this.#transport.start((inbound) => this.#receive(inbound));
+    return this.#transport.start(this.#receive);
   }
 
   async close(budgetMs?: number): Promise<void> {
@@ -138,7 +138,7 @@ export class Peer {
       call.settle({ jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
   }
 
-  #receive(inbound: Inbound): void {
+  readonly #receive = (inbound: Inbound): void => {
     switch (inbound?.kind) {
       case "message":
         return this.#take(inbound.message, inbound.about);
@@ -168,7 +168,7 @@ export class Peer {
       default:
         return this.#finish(notInbound(inbound));
     }
-  }
+  };
 
   /** Fails the call that a malformed answer belongs to, so that the call does not have to time out. */
   #failMalformed({ id, error: { data } }: ErrorMessage): void {

@@ -48,7 +48,6 @@ const MAX_URL_ELICITATIONS = 1_000;
 const MAX_OPEN_REQUESTS = 256;
 
 export class SessionBack implements PeerListener, ServerTasksHost {
-  readonly handler: Handler;
   readonly #peer: Peer;
   /** The context for requests outside any call. */
   readonly defaultContext: Context;
@@ -80,7 +79,6 @@ export class SessionBack implements PeerListener, ServerTasksHost {
       await this.#resume();
     }, options.defaultContext.signal);
     this.#subscriptions = new ServerSubscriptions(peer, this.#renewal, this);
-    this.handler = (request, context) => this.#handle(request, context);
     this.#tasks = new TasksBack(this);
   }
 
@@ -133,7 +131,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     await this.#subscriptions.renew(mayHaveMissed);
   }
 
-  #handle(request: Request, context: Context): Promise<Result> {
+  readonly handler: Handler = (request, context): Promise<Result> => {
     const { method } = request;
     if (context.isNotification === true) {
       this.#peer.notify(method, withoutEnvelope(request.params));
@@ -143,7 +141,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     if (method === "subscriptions/listen") return this.#listen(request, context);
     const isTask = method.startsWith("tasks/") || (method === "tools/call" && this.terms.supportsTasks);
     return isTask ? this.#tasks.answer(request, context) : this.plain(request, context);
-  }
+  };
 
   /** Sends a request that has nothing to do with tasks. */
   async plain(request: Request, context: Context): Promise<Result> {

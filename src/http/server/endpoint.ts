@@ -68,10 +68,10 @@ export class McpEndpoint implements MessageReceiver {
     this.#front = new StatelessFront(handler, this.#parkedCalls, { revisions: ofStyle("stateless") });
   }
 
-  post(reply: HttpReply): void {
+  readonly post = (reply: HttpReply): void => {
     checkAccept(reply.request, POST_TYPES);
     reply.readMessage(this);
-  }
+  };
 
   take(body: ParsedBody, reply: HttpReply): void {
     const { headers } = reply.request;
@@ -114,18 +114,18 @@ export class McpEndpoint implements MessageReceiver {
   }
 
   /** Opens a stream for messages outside any request, or resumes a broken stream. */
-  async get(reply: HttpReply): Promise<void> {
+  readonly get = async (reply: HttpReply): Promise<void> => {
     const session = await this.#findSession(reply, callerFrom(reply, this.#connection.env));
     checkAccept(reply.request, ["text/event-stream"]);
     session.get(reply, reply.request.headers["last-event-id"]);
-  }
+  };
 
-  async delete(reply: HttpReply): Promise<void> {
+  readonly delete = async (reply: HttpReply): Promise<void> => {
     const session = await this.#findSession(reply, callerFrom(reply, this.#connection.env));
     this.#ids?.end(session.id);
     await this.#sessions.end(session);
     reply.sendEmpty(204);
-  }
+  };
 
   /** Whether no session is open and no request runs. */
   get isIdle(): boolean {
@@ -152,18 +152,8 @@ export class McpEndpoint implements MessageReceiver {
       return this.#handshake(handshake, this.#ids, reply, caller);
     }
     const session = this.#findSession(reply, caller);
-    if (session instanceof HttpSession) return this.#deliver(session, body, reply, caller);
-    session
-      .then((reopened) => this.#deliver(reopened, body, reply, caller))
-      .catch((error: unknown) => reply.onError(error));
-  }
-
-  #deliver(session: HttpSession, body: ParsedBody, reply: HttpReply, caller: CallerIdentity): void {
-    if (body.kind === "batch" && session.revision?.batches !== true) {
-      const name = session.revision?.name ?? "of this session";
-      throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
-    }
-    session.post(body, reply, caller);
+    if (session instanceof HttpSession) return session.post(body, reply, caller);
+    session.then((reopened) => reopened.post(body, reply, caller)).catch((error: unknown) => reply.onError(error));
   }
 
   /** Answers a message in a session of its own, which ends with the reply. */
@@ -175,7 +165,7 @@ export class McpEndpoint implements MessageReceiver {
     try {
       if (!isHandshake) await this.#repeatHandshake(session, reply, caller);
       session.onAnswered = end;
-      this.#deliver(session, body, reply, caller);
+      session.post(body, reply, caller);
       if (!expectsResponse(body)) end();
     } catch (error) {
       end();

@@ -139,11 +139,7 @@ export class HttpRouter {
     }
     const main = this.#open(undefined);
     this.#parts.push(main);
-    const route: Route = {
-      POST: (reply) => main.post(reply),
-      GET: (reply) => main.get(reply),
-      DELETE: (reply) => main.delete(reply),
-    };
+    const route: Route = { POST: main.post, GET: main.get, DELETE: main.delete };
     // With or without a slash at the end: proxies and people add and remove it.
     for (const spelling of [path.replace(/(?<=.)\/$/, ""), path.replace(/\/?$/, "/")]) routes.set(spelling, route);
     this.#routes = routes;
@@ -160,7 +156,7 @@ export class HttpRouter {
   }
 
   /** Answers the request. Never throws. */
-  handle(request: HttpRequest): void {
+  readonly handle = (request: HttpRequest): void => {
     const cors = this.#guard.cors(request);
     const reply = new HttpReply(request, cors, this.#timers);
     const known = this.#routes.get(request.path);
@@ -184,7 +180,7 @@ export class HttpRouter {
     } else if (isIdentified(request.host)) this.#runAs(reply, action, request.host);
     else if (this.#auth === undefined) this.#run(reply, action);
     else void this.#authenticate(reply, this.#auth, action);
-  }
+  };
 
   /** Ends subscriptions at once; other requests may finish within `graceMs`. */
   close(): Promise<void> {

@@ -33,6 +33,7 @@ const RETRY_MS = 1_000;
 export class HttpSession implements Transport, ReplyLog {
   /** Empty if the session lives only for one request. Then the client gets no id, and no stream can be resumed. */
   readonly id: string;
+  readonly canResume: boolean;
   readonly principal: string | undefined;
   usedAt: number = performance.now();
   /** Settles when the session is open again; undefined if it is not being opened again. */
@@ -54,6 +55,7 @@ export class HttpSession implements Transport, ReplyLog {
 
   constructor(id: string, principal: string | undefined, store: ReplayStore, isReopened: boolean, maxBytes: number) {
     this.id = id;
+    this.canResume = id !== "";
     this.#maxBytes = maxBytes;
     this.principal = principal;
     this.#isReopened = isReopened;
@@ -66,10 +68,6 @@ export class HttpSession implements Transport, ReplyLog {
     // A session whose client disconnected during the handshake will never be used.
     const isAbandoned = this.revision === undefined && this.#handshake?.isGone === true;
     return (this.#pending === 0 || isAbandoned) && !this.#streams.isAttached;
-  }
-
-  get canResume(): boolean {
-    return this.id !== "";
   }
 
   get canHangUp(): boolean {
@@ -122,8 +120,12 @@ export class HttpSession implements Transport, ReplyLog {
     }
   }
 
-  /** Throws a CallRefused if there is no place for the request. */
+  /** Throws an HttpError for a batch that the revision does not have, and a CallRefused if there is no place. */
   post(body: ParsedBody, reply: HttpReply, caller: CallerIdentity): void {
+    if (body.kind === "batch" && this.revision?.batches !== true) {
+      const name = this.revision?.name ?? "of this session";
+      throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
+    }
     this.usedAt = performance.now();
     const isAnswered = expectsResponse(body);
     if (isAnswered) {
