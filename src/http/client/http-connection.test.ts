@@ -80,7 +80,7 @@ test.each([401, 403])(
     const { connection } = connectionWith(() => ({ ...answer(status), text, discard }));
     const sent = connection.send(call).catch((failure: unknown) => failure);
     await reading.promise;
-    await vi.advanceTimersToNextTimerAsync();
+    await vi.advanceTimersByTimeAsync(2_000);
     expect(await sent).toMatchObject({ kind: "unauthorized", status, mayHaveRun: false });
     expect(discard).toHaveBeenCalledOnce();
   },
