@@ -12,8 +12,9 @@ const cache = join(tmpdir(), `catenary-test-cache-${process.pid}`);
 process.env["CATENARY_TEST_CACHE"] = cache;
 
 /**
- * Tests that count the timers or the pooled connections of the whole process, that replace a module, or that load Amber,
- * which adds methods to all objects. The others share their modules, which saves a third of the time.
+ * Tests that count the timers or the pooled connections of the whole process or advance to its next timer, that replace a
+ * module, or that load Amber, which adds methods to all objects. The others share their modules, which saves a third of
+ * the time.
  */
 export const ISOLATED = [
   "src/chain/middleware/retry.test.ts",

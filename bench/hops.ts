@@ -1,4 +1,4 @@
-// `node --import tsx bench/hops.ts`: how many functions of ours one call of a tool runs through, on four paths. Counted by
+// `node --import tsx bench/hops.ts`: how many functions of ours one call of a tool runs through, on each path. Counted by
 // V8 over many calls, so what happens only now and then does not count. With `--list`, also which functions.
 
 import { overHttp, overStdio } from "./callers.ts";

@@ -143,7 +143,7 @@ it("the source tree loads no package from its main entry, and no revisions", () 
   expect([...files].filter((file) => file.startsWith("src/protocol/revisions/index"))).toEqual([]);
 });
 
-it("the source tree replaces modules and counts timers only in tests that do not share them", () => {
+it("the source tree replaces modules, counts timers and advances to the next timer only in tests that do not share modules", () => {
   const replacing = SOURCES.filter(({ text }) =>
     /^vi\.mock\(|vi\.(?:getTimerCount|advanceTimersToNextTimer\w*)\(|vi\.spyOn\(globalThis, "set/m.test(text),
   );

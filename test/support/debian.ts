@@ -18,10 +18,12 @@ export function mayInstallDebianPackages(): boolean {
 /** Throws if it fails. */
 export async function aptGet(args: readonly string[], cwd?: string): Promise<void> {
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  await run("apt-get", ["-q", "-y", "-o", LOCK_OPTION, ...args], { env, timeout: 2 * INSTALL_MS, cwd });
+  // Without a limit on the output, at which apt-get would be killed in the middle of its work.
+  const options = { env, cwd, timeout: 2 * INSTALL_MS, maxBuffer: Infinity };
+  await run("apt-get", ["-q", "-y", "-o", LOCK_OPTION, ...args], options);
 }
 
-/** Returns whether the packages could be installed. */
+/** Returns whether the packages could be installed. False if they may not be. */
 export async function installDebianPackages(...names: readonly string[]): Promise<boolean> {
   if (!mayInstallDebianPackages()) return false;
   const install = (): Promise<void> => aptGet(["install", "--no-install-recommends", ...names]);

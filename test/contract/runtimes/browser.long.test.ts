@@ -8,7 +8,7 @@ import { expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { serve } from "../../../src/serve.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { installDebianPackages, mayInstallDebianPackages } from "../../support/debian.ts";
+import { installDebianPackages } from "../../support/debian.ts";
 import { importPackage, missingRuntimes, Workspace } from "./runtimes.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
@@ -16,9 +16,8 @@ const reason = (await missingRuntimes()) ?? (await missingBrowser());
 if (reason !== undefined) console.warn(`Skipped: the client in a browser, because ${reason}`);
 
 async function missingBrowser(): Promise<string | undefined> {
-  if (existsSync(CHROMIUM)) return undefined;
-  if (!mayInstallDebianPackages()) return "chromium is not installed; run apt-get install chromium";
-  return (await installDebianPackages("chromium")) ? undefined : "apt-get cannot install chromium";
+  if (existsSync(CHROMIUM) || (await installDebianPackages("chromium"))) return undefined;
+  return "chromium is missing and could not be installed (apt-get install chromium)";
 }
 
 const PAGE = `

@@ -1,4 +1,4 @@
-// Installs SBCL, FiveAM and bubblewrap. If one cannot be installed, the tests that need it are skipped with a message.
+// Installs SBCL and FiveAM. If one cannot be installed, the tests that need it are skipped with a message.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -21,9 +21,4 @@ export async function installSbcl(): Promise<boolean> {
 /** Returns whether FiveAM is installed afterwards. */
 export async function installFiveam(): Promise<boolean> {
   return hasFiveam() || ((await installDebianPackages("cl-fiveam")) && hasFiveam());
-}
-
-/** Installs bubblewrap if it is missing. Whether it works here is another question, which the tests ask. */
-export async function installBubblewrap(): Promise<void> {
-  if (!existsSync("/usr/bin/bwrap")) await installDebianPackages("bubblewrap");
 }
