@@ -41,6 +41,7 @@ export const ISOLATED = [
   "src/live/smalltalk/amber-guest.test.ts",
   "src/server/task-limits.test.ts",
   "src/tasks/watch.test.ts",
+  "test/contract/http-client/clean-exit.long.test.ts",
 ];
 
 const config: ViteUserConfig = {

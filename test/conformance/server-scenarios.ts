@@ -13,6 +13,7 @@ import {
   type Results,
   type Scenario,
   type Suite,
+  type Prepare,
 } from "./suite.ts";
 
 export const NEWEST = "2026-07-28";
@@ -85,15 +86,18 @@ export function scenariosAt(known: readonly Scenario[], revision: string): strin
   return names.filter((name) => !EXCLUDED.includes(name));
 }
 
-/** Runs all given scenarios; those that are not among the requirements one by one. */
+/** Runs all given scenarios; those that are not among the requirements one by one. `prepare`: before each run. */
 export async function runScenarios(
   suite: Suite,
   url: string,
   revision: string,
   scenarios: readonly string[],
+  prepare?: Prepare,
 ): Promise<Results> {
   const hasRequirements = WITH_REQUIREMENTS.includes(revision);
-  const results = await (hasRequirements ? suite.runRequired(url, revision) : suite.runAll(url, revision));
+  const results = await (hasRequirements
+    ? suite.runRequired(url, revision, prepare)
+    : suite.runAll(url, revision, prepare));
   for (const name of scenarios.filter((scenario) => !results.has(scenario))) {
     for (const [, outcome] of await suite.runScenario(url, name, revision)) results.set(name, outcome);
   }

@@ -56,6 +56,9 @@ export type Side = "server" | "client";
 /** Throws if a scenario did not go as it must. */
 export type ExpectConformance = (scenario: string, revision: string, outcome: Outcome) => void;
 
+/** What the subject needs before scenarios are run. */
+export type Prepare = () => Promise<void>;
+
 export class Suite {
   readonly #installed: InstalledSuite;
   readonly #side: Side;
@@ -85,13 +88,13 @@ export class Suite {
   }
 
   /** Runs the requirements of a revision: scenarios for a server one by one, those for a client all at once. */
-  runRequired(subject: string, revision: string): Promise<Results> {
-    return this.#runAndRepeat(subject, ["--requirements", revision], revision);
+  runRequired(subject: string, revision: string, prepare?: Prepare): Promise<Results> {
+    return this.#runAndRepeat(subject, ["--requirements", revision], revision, prepare);
   }
 
   /** Runs all scenarios of a revision, for one without a set of requirements. */
-  runAll(subject: string, revision: string): Promise<Results> {
-    return this.#runAndRepeat(subject, ["--suite", "all", "--spec-version", revision], revision);
+  runAll(subject: string, revision: string, prepare?: Prepare): Promise<Results> {
+    return this.#runAndRepeat(subject, ["--suite", "all", "--spec-version", revision], revision, prepare);
   }
 
   runScenario(subject: string, scenario: string, revision: string): Promise<Results> {
@@ -100,11 +103,18 @@ export class Suite {
     return this.#run(subject, ["--scenario", scenario, "--spec-version", revision, ...force]);
   }
 
-  async #runAndRepeat(subject: string, selection: readonly string[], revision: string): Promise<Results> {
+  async #runAndRepeat(
+    subject: string,
+    selection: readonly string[],
+    revision: string,
+    prepare?: Prepare,
+  ): Promise<Results> {
+    await prepare?.();
     const results = await this.#run(subject, selection);
     for (let repeat = 1; repeat <= MAX_REPEATS; repeat += 1) {
       for (const [name] of [...results].filter(([scenario, outcome]) => this.#hasFailed(scenario, revision, outcome))) {
         console.warn(`${name} at ${revision} failed, and is run again alone`);
+        await prepare?.();
         for (const [, outcome] of await this.runScenario(subject, name, revision)) results.set(name, outcome);
       }
     }
