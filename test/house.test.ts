@@ -145,9 +145,7 @@ it("the source tree loads no package from its main entry, and no revisions", () 
 
 it("the source tree replaces modules, counts timers and advances to the next timer only in tests that do not share modules", () => {
   const replacing = SOURCES.filter(({ text }) =>
-    /^vi\.mock\(|vi\.(?:getTimerCount|advanceTimersToNextTimer\w*)\(|vi\.spyOn\(globalThis, "set/m.test(
-      text,
-    ),
+    /^vi\.mock\(|vi\.(?:getTimerCount|advanceTimersToNextTimer\w*)\(|vi\.spyOn\(globalThis, "set/m.test(text),
   );
   expect(replacing.length).toBeGreaterThan(0);
   expect(replacing.map(({ path }) => path).filter((path) => !ISOLATED.includes(path))).toEqual([]);
