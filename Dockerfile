@@ -7,6 +7,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY build.js tsconfig.json tsconfig.build.json CHANGELOG.md LICENSE README.md SECURITY.md ./
 COPY src src
+COPY web web
 RUN npm pack && mv catenary-*.tgz catenary.tgz
 
 FROM node:22-slim

@@ -7,8 +7,13 @@ import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, 
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "rolldown";
+import { minifySync } from "rolldown/utils";
+import { build as buildPages } from "vite";
 
-/** For publishing: without source maps, which are larger than the code. Names and lines stay, for stack traces. */
+/**
+ * For publishing: without source maps, which are larger than the code, and with the commands and the console minified,
+ * which no program imports. The names of all functions stay, and the lines of the rest, for stack traces.
+ */
 const isPackage = process.argv.includes("--package");
 
 const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
@@ -35,7 +40,11 @@ const FILES = {
   serve: { serve: false, "http/headers": true },
   "http-server": { "http/server/mount": true, "http/server/listener": false },
   // Apart from the client, since a server needs them only when a handler asks for input.
-  input: { "dialogue/calls/input-required": true, "dialogue/calls/client-requests": true },
+  input: {
+    "dialogue/calls/url-elicitation": true,
+    "dialogue/calls/input-required": true,
+    "dialogue/calls/client-requests": true,
+  },
   files: { "core/files": true },
   client: { "protocol/methods": false, "client/connect": true },
   // Apart from the client, since a server that checks tokens fetches keys.
@@ -124,6 +133,24 @@ const withoutBareImports = {
   },
 };
 
+/** Minifies the files that have nothing but commands and the console. */
+const minifyCommands = {
+  name: "minify-commands",
+  generateBundle(_options, bundle) {
+    for (const chunk of Object.values(bundle)) {
+      if (chunk.type !== "chunk" || !chunk.moduleIds.every((id) => /\/src\/(?:cli|console)\//.test(id))) continue;
+      const keepNames = { function: true, class: true };
+      const { code, errors } = minifySync(chunk.fileName, chunk.code, {
+        module: true,
+        compress: { keepNames },
+        mangle: { keepNames },
+      });
+      if (errors.length > 0) throw new Error(`build.js: ${chunk.fileName}: ${errors[0].message}`);
+      chunk.code = code;
+    }
+  },
+};
+
 function evaluation(id) {
   return /\/live\/js\/(?:guest|user-thread)\.ts$/.test(id) ? null : "evaluation";
 }
@@ -151,6 +178,7 @@ const output = {
 const parts = [
   {
     ...common,
+    plugins: isPackage ? [...common.plugins, minifyCommands] : common.plugins,
     input: entries([...published, "cli/main"]),
     // What splitting by our own groups requires.
     preserveEntrySignatures: "allow-extension",
@@ -317,6 +345,9 @@ async function writeSchema() {
 const vendored = [];
 for (const part of parts) vendored.push(...packagesIn(await build(part)));
 for (const [file, code] of Object.entries(VENDORED)) vendored.push(...packagesIn(await vendor(file, code)));
+// The pages of the console. The policy of a page allows no other files, so the licences are with the others.
+const pages = { configFile: "web/vite.config.js", configLoader: "native", logLevel: "warn" };
+vendored.push(...packagesIn(await buildPages({ ...pages, build: { sourcemap: !isPackage } })));
 writeFileSync("dist/THIRD-PARTY-LICENSES.txt", licences([...new Set(vendored)]).join(`\n${"-".repeat(80)}\n\n`));
 
 await writeSchema();

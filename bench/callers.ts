@@ -28,7 +28,7 @@ async function openSessions(url: string, count: number): Promise<string[]> {
   const opened: string[] = [];
   for (let session = 0; session < count; session += 1) {
     const { head, body } = await connection.post(pathname, "", INITIALIZE);
-    const [, id = "none"] = /\r\nmcp-session-id: (\S+)/.exec(head) ?? [];
+    const [, id = "none"] = /\r\nmcp-session-id: (\S+)/i.exec(head) ?? [];
     const [, revision = "2025-11-25"] = /"protocolVersion":"([^"]+)"/.exec(body) ?? [];
     const headers = `MCP-Protocol-Version: ${revision}\r\nMcp-Session-Id: ${id}\r\n`;
     if (id !== "none") await connection.post(pathname, headers, INITIALIZED);

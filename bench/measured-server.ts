@@ -18,17 +18,20 @@ export function programPath(name: string): string {
 export class MeasuredServer {
   readonly child: ChildProcess;
   readonly url: string;
+  /** A link to its console, if it has one. */
+  readonly console: string | undefined;
 
-  private constructor(child: ChildProcess, url: string) {
+  private constructor(child: ChildProcess, url: string, console?: string) {
     this.child = child;
     this.url = url;
+    this.console = console;
   }
 
   /** Starts a server over HTTP, which sends its URL first. */
   static async start(program: string, args: readonly string[] = []): Promise<MeasuredServer> {
     const child = forkMeasured(program, args, "ignore");
-    const { url } = await nextMessage<{ url: string }>(child, program);
-    return new MeasuredServer(child, url);
+    const started = await nextMessage<{ readonly url: string; readonly console?: string }>(child, program);
+    return new MeasuredServer(child, started.url, started.console);
   }
 
   /** Starts a program over stdio. `env` is added to the environment. */

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 
 export interface HttpResponse {
   readonly status: number;
-  /** Status line and headers, in lower case. */
+  /** Status line and headers, as they came. */
   readonly head: string;
   /** Decoded, where it was chunked. */
   readonly body: string;
@@ -45,9 +45,9 @@ export class HttpConnection {
     this.#text += text;
     const end = this.#text.indexOf("\r\n\r\n");
     if (end < 0) return;
-    const head = this.#text.slice(0, end).toLowerCase();
+    const head = this.#text.slice(0, end);
     const rest = this.#text.slice(end + 4);
-    const length = /\r\ncontent-length: (\d+)/.exec(head)?.[1];
+    const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
     if (length === undefined ? !rest.endsWith("0\r\n\r\n") : rest.length < Number(length)) return;
     this.#text = "";
     const settle = this.#settle;

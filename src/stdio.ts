@@ -1,6 +1,6 @@
 // The subpath `catenary/stdio`: the stdio transports, and what programs with their own streams or transports need.
 
-export type { CallerIdentity } from "./core/handler.ts";
+export type { CallerIdentity, HttpHead, RawHead, RawPassage, WireObserver, WirePassage } from "./core/handler.ts";
 export type { Optional } from "./core/values.ts";
 export { serveTransport, type ConnectionOptions, type ServedConnection } from "./dialogue/connection.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";

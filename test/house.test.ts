@@ -64,7 +64,6 @@ const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
   "src/cli/commands/completion.ts": "the usage of our commands, as a grammar",
   "src/cli/serve/module.ts": "Node",
   "src/cli/serve/upstream-report.ts": "servers, whose repeated lines are left out",
-  "src/cli/setup/check-server.ts": "npm, Node and servers that do not start",
   "src/cli/show/failures.ts": "servers, whose `data.details` the message may have already",
   "src/cli/show/saver.ts": "no sentence: the hint is the URI that a file is named after",
   "src/cli/terminal/background-echo.ts":
@@ -88,6 +87,7 @@ const SENTENCES_OF_OTHERS: Readonly<Record<string, string>> = {
   "src/live/smalltalk/gst-source.ts": "code: a message is what Smalltalk sends",
   "src/modules/typescript.ts": "sucrase",
   "src/process/descriptors.ts": "Linux",
+  "src/process/start-advice.ts": "npm, Node and servers that do not start",
   "src/programs/help.ts": "programs, in their help",
   "src/programs/index.ts": "programs, in their help",
   "src/protocol/compat-documents.ts": "servers and the code of users, whose errors a document writes in another way",

@@ -118,7 +118,7 @@ async function open({ sessions, streams, subscriptions }) {
   await Promise.all(Array.from({ length: 16 }, work));
 }
 
-process.on("message", async (message) => {
+async function obey(message) {
   if (message === "counts") {
     process.send?.({ streams: received.length, ended, min: Math.min(...received), max: Math.max(...received) });
   } else if ("until" in message) {
@@ -133,5 +133,7 @@ process.on("message", async (message) => {
       process.send?.({ failed: error.message });
     }
   }
-});
+}
+
+process.on("message", (message) => void obey(message));
 process.once("disconnect", () => process.exit());

@@ -26,7 +26,7 @@ async function calledFunctions() {
     .filter(({ count }) => count > 0);
 }
 
-process.on("message", async (message) => {
+async function report(message) {
   if (message === "functions") process.send?.(await calledFunctions());
   if (message !== "cost") return;
   const { user, system } = process.cpuUsage();
@@ -36,5 +36,7 @@ process.on("message", async (message) => {
     rssMb: process.memoryUsage.rss() / 1024 ** 2,
     peakMb: maxRSS / 1024,
   });
-});
+}
+
+process.on("message", (message) => void report(message));
 process.once("disconnect", () => process.exit());

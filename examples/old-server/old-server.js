@@ -36,9 +36,11 @@ const methods = {
   },
 };
 
-createInterface({ input: process.stdin }).on("line", async (line) => {
+async function receive(line) {
   const { id, method, params, result } = JSON.parse(line);
   if (method === undefined) waiting.get(id)?.(result);
   else if (id !== undefined && method in methods) send({ id, result: await methods[method](params) });
   else if (id !== undefined) send({ id, error: { code: -32601, message: "Method not found" } });
-});
+}
+
+createInterface({ input: process.stdin }).on("line", (line) => void receive(line));

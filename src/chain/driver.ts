@@ -48,6 +48,7 @@ export class Driver {
   /** What the names of callers lead to. */
   readonly items: ItemFollower;
   readonly #layers: readonly (Layer | undefined)[];
+  readonly #names: readonly string[];
   readonly #base: ItemHandler;
   readonly #segments: readonly Segment[];
   /** From each entry inwards; the last is what is behind the chain. */
@@ -64,7 +65,7 @@ export class Driver {
     );
     const layers = entries.map(layerOf);
     const segments = keptSegments ?? createSegments(layers);
-    const names = entries.map(({ name }) => name);
+    const names = (this.#names = entries.map(({ name }) => name));
     const handlers = this.#handlers;
     this.#layers = layers;
     this.#base = base;
@@ -102,8 +103,10 @@ export class Driver {
   #compose(segment: Segment, at: number, { name, middleware }: ChainEntry, inner: Handler): Handler {
     const layer = this.#layers[at];
     const { transform } = layer ?? {};
-    const handler = transform === undefined ? inner : this.#withTransform(segment, at, transform, inner);
     const acting = layer === undefined ? middleware : layer.middleware;
+    // What acts too is one step.
+    const step = acting === undefined ? name : undefined;
+    const handler = transform === undefined ? inner : this.#withTransform(segment, at, transform, inner, step);
     return acting === undefined ? handler : withMiddleware({ name, middleware: acting }, handler);
   }
 
@@ -181,10 +184,24 @@ export class Driver {
     return copyContext(context, { notify });
   }
 
-  #list(segment: Segment, list: KindOfList, request: Request, context: Context, inner: Handler): Promise<Result> {
+  #list(
+    segment: Segment,
+    list: KindOfList,
+    request: Request,
+    context: Context,
+    inner: Handler,
+    isRecorded = false,
+  ): Promise<Result> {
     const { transforms, dependsOnCaller } = segment;
     const hasViews = segment.start === 0 && list.kind === "tools" && this.#changesUris;
     if (transforms.length === 0 && !hasViews) return inner(request, context);
+    const recorder = isRecorded ? undefined : context.observer?.recorder;
+    if (recorder !== undefined) {
+      const names = transforms.map(({ at }) => this.#names[at] ?? "").toReversed();
+      const run: Handler = (listed, inContext) => this.#list(segment, list, listed, inContext, inner, true);
+      const recorded = recorder.record("transform", [...new Set(names)].join(" + ") || "views", request, context, run);
+      if (recorded !== undefined) return recorded;
+    }
     return inner(request, context).then(async (result) => {
       const items: unknown = result[list.field];
       if (!Array.isArray(items)) return result;
@@ -280,8 +297,11 @@ export class Driver {
     return current;
   }
 
-  /** Passes requests through a transform. Its lists are changed at the edge of its segment. */
-  #withTransform(segment: Segment, at: number, transform: Transform, next: Handler): Handler {
+  /**
+   * Passes requests through a transform. Its lists are changed at the edge of its segment. `step`: its name, if what
+   * passes it is recorded as a step.
+   */
+  #withTransform(segment: Segment, at: number, transform: Transform, next: Handler, step: string | undefined): Handler {
     const { outerUri, dependsOnCaller, hides } = transform;
     const changeUris =
       outerUri && ((outcome: Promise<Result>) => outcome.then((result) => mapResultUris(result, outerUri)));
@@ -301,13 +321,17 @@ export class Driver {
         throw sent !== request && isNotFoundKind(error.kind) ? notFound(capabilityOf(item.kind), item.name) : error;
       });
     };
-    return (request, context) => {
+    const run = (request: Request, context: Context, isRecorded = false): Promise<Result> => {
       const { method } = request;
       if (LISTS_BY_METHOD.has(method)) return next(request, context);
       if (method === "subscriptions/listen") {
         return listenThrough(transform, request, context, next, (item) =>
           this.items.askAbout(segment, at, item, context),
         );
+      }
+      if (!isRecorded && step !== undefined) {
+        const recorded = context.observer?.recorder?.record("transform", step, request, context, runRecorded);
+        if (recorded !== undefined) return recorded;
       }
       const { item } = context;
       if (item instanceof Item && isNamedIn(request, item)) {
@@ -321,6 +345,8 @@ export class Driver {
       }
       return changeUris === undefined ? next(request, context) : changeUris(next(request, context));
     };
+    const runRecorded: Handler = (request, context) => run(request, context, true);
+    return run;
   }
 
   #refusal(at: number, item: Item, request: Request, context: Context): Error {

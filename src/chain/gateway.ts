@@ -8,6 +8,7 @@ import { SlotTable } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../core/handler-marks.ts";
+import type { LiveServer } from "../core/live-server.ts";
 import { kindOf } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
@@ -45,6 +46,8 @@ export interface Gateway extends Handler {
   update(next: Gateway): Promise<void>;
   /** The status of each upstream, by name. */
   status(): Record<string, UpstreamStatus>;
+  /** The servers of live sessions among the upstreams, by the name of the upstream, for the operator of this process. */
+  live(): ReadonlyMap<string, LiveServer>;
   /** What GET /metrics shows, in the text format of Prometheus. Undefined if no middleware measures anything. */
   metrics(): string | undefined;
   /**
@@ -63,6 +66,8 @@ export type GatewayUpstream = Handler & {
   called?(name: string): void;
   /** Its state; by name if it is a gateway itself. */
   status?(): UpstreamStatus | Record<string, UpstreamStatus>;
+  /** The servers of live sessions behind it, by name; "" is the upstream itself. For the operator of this process. */
+  live?(): ReadonlyMap<string, LiveServer>;
   /** Called when the gateway is closed. */
   close?(budgetMs?: number): Promise<void> | void;
 };
@@ -132,6 +137,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     },
     items: { value: stack.items },
     status: { value: () => statusOf(stack.version.upstreams, closing !== undefined) },
+    live: { value: () => liveOf(stack.version.upstreams) },
     metrics: {
       value: (): string | undefined => {
         const { entries, upstreams: current } = stack.version;
@@ -462,6 +468,17 @@ function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boo
       return inner.map(([innerName, status]) => [inner.length === 1 ? name : `${name}.${innerName}`, status]);
     }),
   );
+}
+
+/** With the names that the statuses have. */
+function liveOf(upstreams: ReadonlyMap<string, GatewayUpstream>): ReadonlyMap<string, LiveServer> {
+  const named = [...upstreams].flatMap(([name, upstream]): [string, LiveServer][] => {
+    const found = [...(upstream.live?.() ?? [])];
+    const status = upstream.status?.();
+    const isOne = status === undefined || isStatus(status) || Object.keys(status).length === 1;
+    return found.map(([innerName, live]) => [isOne ? name : `${name}.${innerName}`, live]);
+  });
+  return new Map(named);
 }
 
 function isStatus(status: UpstreamStatus | Record<string, UpstreamStatus>): status is UpstreamStatus {

@@ -7,8 +7,9 @@ import type { Handler, Middleware } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { chain } from "./chain.ts";
-import { rename } from "./middleware/index.ts";
-import { observe, type CallReader, type ObservedCall, type Step } from "./observe.ts";
+import { filter, inject, rename } from "./middleware/index.ts";
+import { observe, type CallReader, type ObservedCall } from "./observe.ts";
+import type { Step } from "./steps.ts";
 
 const server = (tool: string): Server => createServer({ name: tool, version: "1" }).tool(tool, {}, () => tool);
 
@@ -149,6 +150,63 @@ it("records the steps within a gateway that is an upstream, and steps that fail"
   expect(calls.map(({ steps }) => steps.map(names))).toEqual([
     [["team", true, ["pass", true, ["x", true]]]],
     [["team", false, ["pass", false, ["y", false, ["refuse", false]]]]],
+  ]);
+});
+
+it("records what transforms and the router got and returned", async () => {
+  const renamed = rename({ tools: { search: "find" } });
+  const hidden = filter({ tools: { exclude: ["secret*"] } });
+  const filled = inject({ tools: { find: { arguments: { key: "value" } } } });
+  await using gateway = chain(filled, hidden, renamed).to({ notes: server("search"), mail: server("search") });
+  const calls: ObservedCall[] = [];
+  gateway.observe({ steps: true, end: (call) => void calls.push(call) });
+  const { context } = fakeContext();
+  const { tools } = (await gateway({ method: "tools/list", params: {} }, context)) as unknown as {
+    readonly tools: readonly { readonly name: string }[];
+  };
+  const [first] = tools.map(({ name }) => name).filter((name) => name.includes("notes"));
+  await gateway(callRequest(first ?? ""), context);
+  const shape = ({ kind, name, request, steps }: Step): unknown => [
+    kind,
+    name,
+    request.params["name"],
+    ...steps.map(shape),
+  ];
+  const [list, call] = calls;
+  expect(list?.steps.map(({ kind, name }) => [kind, name])).toEqual([["transform", "inject + filter + rename"]]);
+  expect(list?.steps[0]?.result).toBe(list?.result);
+  const inRouter = ["router", "router", first, ["upstream", "notes", "search"]];
+  expect(call?.steps.map(shape)).toEqual([
+    ["middleware", "inject", first, ["transform", "filter", first, ["transform", "rename", first, inRouter]]],
+  ]);
+  await expect(gateway(callRequest("secret"), context)).rejects.toThrow("secret");
+  const refusing = ({ name, error, steps }: Step): unknown => [name, error !== undefined, ...steps.map(refusing)];
+  expect(calls[2]?.steps.map(refusing)).toEqual([["inject", true, ["filter", true]]]);
+});
+
+it("passes on what passes between a gateway and its upstreams to every reader, with the name of the upstream", async () => {
+  const upstream: Handler = async (_request, { observer }) => {
+    observer?.wire?.passed({ side: "upstream", sender: "server", message: {} });
+    return textResult("done");
+  };
+  const seen: unknown[] = [];
+  const note =
+    (who: string): CallReader["passed"] =>
+    (_call, { upstream: name, side }) =>
+      void seen.push([who, side, name]);
+  const inner = chain(observe({ passed: note("inside") })).to({ x: upstream, y: server("y") });
+  await using gateway = chain(observe({ end: () => undefined })).to({ inner, z: server("z") });
+  const reported: unknown[] = [];
+  const wire = { reportTo: (observer: object, reader: object) => void reported.push([observer, reader]) };
+  const { context } = fakeContext();
+  await gateway({ method: "ping", params: {} }, { ...context, wire }).catch(() => undefined);
+  expect(reported).toHaveLength(1);
+  seen.length = 0;
+  gateway.observe({ passed: note("outside") });
+  await gateway({ method: "acme/do", params: {} }, { ...context, wire });
+  expect(seen).toEqual([
+    ["inside", "upstream", "x"],
+    ["outside", "upstream", "inner.x"],
   ]);
 });
 

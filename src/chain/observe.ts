@@ -3,7 +3,6 @@
 // requests and results, which are immutable. What takes time, such as bytes, is computed when it is read.
 
 import { Buffer } from "node:buffer";
-import { attempt } from "../core/async.ts";
 import { copyContext, isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { boolean, func, type Field } from "../core/fields.ts";
@@ -15,15 +14,20 @@ import type {
   Middleware,
   Notification,
   Observer,
+  RawPassage,
   Request,
   Result,
   StepRecorder,
+  WireObserver,
+  WirePassage,
 } from "../core/handler.ts";
+import { shownHead } from "../core/http-head.ts";
 import { checkFields, OptionPlace } from "../core/options.ts";
-import { callListener } from "../core/listeners.ts";
+import { reportListenerError } from "../core/listeners.ts";
 import { withoutQuery } from "../core/secrets.ts";
 import { errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
+import { Recorder, type Step } from "./steps.ts";
 
 /** What reads the lives of calls. It has the methods for what it wants to know. */
 export interface CallReader<State = unknown> {
@@ -39,6 +43,13 @@ export interface CallReader<State = unknown> {
   readonly cancelled?: ((call: ObservedCall<State>) => void) | undefined;
   /** The call has ended. */
   readonly end?: ((call: ObservedCall<State>) => void | Promise<void>) | undefined;
+  /**
+   * A message of the call passes, on the side of its client or of an upstream. The response to the client comes after
+   * `end`. What is not on any wire, such as a call to a server in this process, has no messages.
+   */
+  readonly passed?: ((call: ObservedCall<State>, passage: WirePassage) => void) | undefined;
+  /** The call runs code, in code mode. The calls that the code makes have `run` as `context.run`. */
+  readonly ran?: ((call: ObservedCall<State>, run: string) => void) | undefined;
   /** Whether `steps` of a call are recorded. Default: false. */
   readonly steps?: boolean | undefined;
 }
@@ -53,7 +64,7 @@ export interface ObservedQuestion {
 }
 
 /** The life of one call, as it is seen at one place. Its fields change until the call has ended. */
-export class ObservedCall<State = unknown> implements Observer {
+export class ObservedCall<State = unknown> implements Observer, WireObserver {
   /** As it got to this place. */
   readonly request: Request;
   readonly context: Context;
@@ -76,7 +87,9 @@ export class ObservedCall<State = unknown> implements Observer {
   messages: { notifications: number; questions: number; waitedMs: number } | undefined = undefined;
   /** What the reader keeps with the call. Each reader has a record of its own. */
   state!: State;
-  readonly recorder: Recorder | undefined;
+  readonly #recorder: Recorder | undefined;
+  /** Undefined if nothing wants to know what passes. */
+  readonly wire: WireObserver | undefined;
   readonly #reader: CallReader;
   /** What a gateway inside of this place knows. */
   #entered: Context | undefined = undefined;
@@ -89,7 +102,8 @@ export class ObservedCall<State = unknown> implements Observer {
     this.context = context;
     // If steps are recorded already, the reader gets those that follow here.
     const outer = context.observer?.recorder as Recorder | undefined;
-    this.recorder = outer ?? (reader.steps === true ? new Recorder() : undefined);
+    this.#recorder = outer ?? (reader.steps === true ? new Recorder() : undefined);
+    this.wire = reader.passed === undefined && context.observer?.wire === undefined ? undefined : this;
   }
 
   /** With the part of the gateway that it sees, if there are parts. */
@@ -146,9 +160,13 @@ export class ObservedCall<State = unknown> implements Observer {
     return Buffer.byteLength(jsonOf(this.request.params));
   }
 
-  /** What the middleware and upstreams that follow got and returned. Empty unless a reader wants steps. */
+  /** What the transforms, middleware and upstreams that follow got and returned. Empty unless a reader wants steps. */
   get steps(): readonly Step[] {
-    return this.recorder?.steps ?? [];
+    return this.#recorder?.steps ?? [];
+  }
+
+  get recorder(): StepRecorder | undefined {
+    return this.#recorder;
   }
 
   routed(upstream: string | undefined, request: Request): void {
@@ -161,6 +179,18 @@ export class ObservedCall<State = unknown> implements Observer {
     // A middleware may name another item later.
     if (this.#entered?.item === undefined) this.#entered = context;
     this.context.observer?.entered?.(context);
+  }
+
+  ran(run: string): void {
+    this.#reader.ran?.(this, run);
+    this.context.observer?.ran?.(run);
+  }
+
+  passed(passage: RawPassage): void {
+    const { http } = passage;
+    this.#reader.passed?.(this, { ...passage, http: http && shownHead(http) });
+    // Who observes further outside watches the client too.
+    if (passage.side === "upstream") this.context.observer?.wire?.passed(passage);
   }
 
   /** Passes the request, or the one that takes its place, on to `next`. */
@@ -191,7 +221,8 @@ export class ObservedCall<State = unknown> implements Observer {
 
   #pass(next: Handler, request: Request): Promise<Result> {
     const { context } = this;
-    const { notified, asked, answered, cancelled } = this.#reader;
+    const { notified, asked, answered, cancelled, passed } = this.#reader;
+    if (passed !== undefined) context.wire?.reportTo(this, this.#reader);
     if (cancelled !== undefined) this.#forgetCancel = onCancel(context, () => this.#reader.cancelled?.(this));
     const watches = notified !== undefined || asked !== undefined || answered !== undefined;
     return next(request, copyContext(context, watches ? this.#watchMessages() : { observer: this }));
@@ -234,46 +265,7 @@ export class ObservedCall<State = unknown> implements Observer {
   }
 }
 
-/** A call in one middleware or upstream: what it got, what it returned, and the steps that its own requests took. */
-export interface Step {
-  readonly kind: "middleware" | "upstream";
-  readonly name: string;
-  readonly request: Request;
-  readonly result?: Result | undefined;
-  readonly error?: unknown;
-  /** By the clock of `performance.now()`. */
-  readonly startedAt: number;
-  readonly endedAt?: number | undefined;
-  readonly steps: readonly Step[];
-}
-
 type Mutable<Of> = { -readonly [Name in keyof Of]: Of[Name] };
-
-/** So many steps of one middleware are recorded. One that sends a request again and again would fill the memory. */
-const MAX_STEPS = 100;
-
-class Recorder implements StepRecorder {
-  readonly steps: Step[] = [];
-
-  record(...[kind, name, request, context, handler]: Parameters<StepRecorder["record"]>): Promise<Result> | undefined {
-    if (this.steps.length >= MAX_STEPS) return undefined;
-    const recorder = new Recorder();
-    const step: Mutable<Step> = { kind, name, request, startedAt: performance.now(), steps: recorder.steps };
-    this.steps.push(step);
-    const routed: Observer["routed"] = (upstream, sent) => context.observer?.routed(upstream, sent);
-    const running = attempt(() => handler(request, copyContext(context, { observer: { recorder, routed } })));
-    return running.then(
-      (result) => {
-        step.endedAt = performance.now();
-        return (step.result = result);
-      },
-      (error: unknown) => {
-        step.endedAt = performance.now();
-        throw (step.error = error);
-      },
-    );
-  }
-}
 
 /** A middleware that reports each call to a reader, which may refuse and delay it. */
 export function readBy<State>(reader: CallReader<State>): Middleware {
@@ -294,15 +286,30 @@ export function observe<State>(reader: CallReader<State>): Middleware {
 
 const READER: Readonly<Record<keyof CallReader, Field>> = {
   ...{ begin: func(), notified: func(), asked: func(), answered: func(), cancelled: func(), end: func() },
+  ...{ passed: func(), ran: func() },
   steps: boolean(""),
 };
+
+/** Called several times in each call, so it makes no arrays of its arguments. */
+function guardedMethod(name: string, method: (call: unknown, more: unknown) => unknown): typeof method {
+  return (call, more) => {
+    try {
+      const returned = method(call, more);
+      if (returned instanceof Promise) returned.catch((error: unknown) => reportListenerError(error, name));
+    } catch (error) {
+      reportListenerError(error, name);
+    }
+    return undefined;
+  };
+}
 
 function guardedReader(reader: CallReader): CallReader {
   checkFields(reader, READER, new OptionPlace("observe()"));
   const guarded = Object.keys(READER).flatMap((name) => {
-    const method = reader[name as keyof CallReader] as ((...args: readonly unknown[]) => unknown) | undefined;
+    const method = reader[name as keyof CallReader] as ((call: unknown, more: unknown) => unknown) | undefined;
     if (typeof method !== "function") return [];
-    return [[name, (...args: readonly unknown[]) => callListener(name, method.bind(reader), args)]];
+    const bound = method.bind(reader);
+    return [[name, guardedMethod(name, bound)]];
   });
   const { end, ...others } = Object.fromEntries(guarded) as CallReader;
   const measureAndEnd = (call: ObservedCall): void => {
@@ -357,19 +364,29 @@ export function sendTo(
 }
 
 /** Puts the name of a gateway before the names of its upstreams. A class, since a closure for each call takes longer. */
-class NestedObserver implements Observer {
+class NestedObserver implements Observer, WireObserver {
   readonly recorder: StepRecorder | undefined;
+  readonly wire: WireObserver | undefined;
   readonly #name: string;
   readonly #outer: Observer;
 
   constructor(name: string, outer: Observer) {
     this.recorder = outer.recorder;
+    this.wire = outer.wire && this;
     this.#name = name;
     this.#outer = outer;
   }
 
   routed(upstream: string | undefined, request: Request): void {
-    this.#outer.routed(upstream === undefined ? this.#name : `${this.#name}.${upstream}`, request);
+    this.#outer.routed(this.#nameOf(upstream), request);
+  }
+
+  passed(passage: RawPassage): void {
+    this.#outer.wire?.passed({ ...passage, upstream: this.#nameOf(passage.upstream) });
+  }
+
+  #nameOf(upstream: string | undefined): string {
+    return upstream === undefined ? this.#name : `${this.#name}.${upstream}`;
   }
 }
 

@@ -6,7 +6,8 @@ export type { ChainEntry } from "../protocol/compose.ts";
 export type { ActingMiddleware, DefinedMiddleware, Definition, DefinitionPlace, Place } from "./define.ts";
 export type { Layer, Transform, TransformView } from "./layer.ts";
 export type { Gateway, GatewayUpstream } from "./gateway.ts";
-export type { CallReader, ObservedCall, ObservedQuestion, Step } from "./observe.ts";
+export type { CallReader, ObservedCall, ObservedQuestion } from "./observe.ts";
+export type { Step } from "./steps.ts";
 export type { Metadata, MetadataServer, TransformedItem, TransformOptions } from "./transform.ts";
 export type {
   FailureCause,
@@ -20,6 +21,8 @@ export type {
 export type { FromSdkOptions, SdkServer, SdkServerFactory, SdkTransport } from "./upstream/from-sdk.ts";
 export type { Upstream } from "./upstream/upstream.ts";
 export type * from "../core/handler-types.ts";
+export type { ConnectionErrorKind } from "../core/errors.ts";
+export type { LiveServer } from "../core/live-server.ts";
 export type {
   Field,
   Fields,

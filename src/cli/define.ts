@@ -3,7 +3,7 @@
 
 import { McpError } from "../protocol/errors.ts";
 import { beforeSeparator, UsageError } from "./command.ts";
-import { flagLines, parseFlags, wrap, type Flags, type ParsedLine } from "./flags.ts";
+import { flagLines, MARKDOWN_LINK, parseFlags, wrap, type Flags, type ParsedLine } from "./flags.ts";
 import { requiredPages, toFailure } from "./show/failures.ts";
 import { printJson, hintFor, stdoutError } from "./terminal/output.ts";
 
@@ -96,6 +96,7 @@ export function unexpectedArguments(name: string, words: readonly string[], usag
 function paragraphs(text: string, width: number): string {
   const wrapped = text
     .replaceAll(/^\n+|\s+$/g, "")
+    .replaceAll(MARKDOWN_LINK, "$1")
     .split("\n\n")
     .map((part) => (/^ |\n /.test(part) ? part : wrap(part, width).join("\n")));
   return wrapped.join("\n\n");

@@ -126,7 +126,7 @@ export function parseFlags<const F extends Flags>(command: string, args: readonl
   return { words: positionals, values: Object.fromEntries(checked) as FlagValues<F> };
 }
 
-/** Options of other programs, and ours with the same meaning. */
+/** Options of other programs or with earlier names, and ours with the same meaning. */
 const FOREIGN_FLAGS: ReadonlyMap<string, readonly [flag: string, example: string]> = new Map([
   ["p", ["http", "--http :PORT"]],
   ["port", ["http", "--http :PORT"]],
@@ -138,6 +138,8 @@ const FOREIGN_FLAGS: ReadonlyMap<string, readonly [flag: string, example: string
   ["v", ["verbose", "--verbose"]],
   ["y", ["yes", "--yes"]],
   ["profile", ["compat", "--compat NAME"]],
+  // Its name before there was a command of that name.
+  ["watch", ["reload", "--reload"]],
 ]);
 
 function hint(command: string, name: string, flags: Flags): string {
@@ -180,6 +182,9 @@ export function meaning(flag: Flag): string {
   return `${only === undefined ? "" : kind[only]}${text}${isRepeatable(flag) ? " Repeatable." : ""}`;
 }
 
+/** The help has only its words; the reference has all of it. */
+export const MARKDOWN_LINK: RegExp = /\[([^\]]+)\]\([^)]*\)/g;
+
 /** Where descriptions begin in the help. */
 const COLUMN = 25;
 
@@ -190,9 +195,7 @@ export function flagLines(flags: Flags, width: number): string[] {
   const column = Math.min(longest < COLUMN ? longest + 1 : COLUMN, COLUMN);
   let heading: string | undefined;
   return labels.flatMap(({ flag, text }, index) => {
-    const plain = meaning(flag)
-      .replaceAll(/\[([^\]]+)\]\([^)]*\)/g, "$1")
-      .replaceAll("`", "");
+    const plain = meaning(flag).replaceAll(MARKDOWN_LINK, "$1").replaceAll("`", "");
     const [first = "", ...more] = wrap(plain, width - column);
     const rest = more.map((line) => " ".repeat(column) + line);
     const lines = text.length < column ? [text.padEnd(column) + first] : [text, " ".repeat(column) + first];

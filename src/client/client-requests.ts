@@ -216,6 +216,11 @@ const TYPE_CHECKS: Readonly<Record<string, (value: unknown) => boolean>> = {
   array: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
 };
 
+/** What is wrong with an answer to a form, as it would be sent. Undefined if it fits. */
+export function answerProblem(params: ElicitFormParams, content: Content): string | undefined {
+  return formProblem(params, withDefaults(params, content));
+}
+
 /** Checks types and required fields. Formats, such as an email address, are left to the server. */
 function formProblem(params: ElicitFormParams, content: Content): string | undefined {
   const required: unknown = isObject(params.requestedSchema) ? params.requestedSchema.required : undefined;

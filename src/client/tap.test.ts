@@ -7,6 +7,7 @@ import type { ServerConnection } from "../dialogue/connect.ts";
 import { serveTransport } from "../dialogue/connection.ts";
 import type { Id, Message } from "../jsonrpc/message.ts";
 import { newCaller } from "../protocol/caller.ts";
+import { META } from "../protocol/model/base.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { serve } from "../serve.ts";
 import { createServer } from "../server/server.ts";
@@ -96,6 +97,18 @@ it.each(REVISIONS)("a tap sees all messages over HTTP, at both sides, in revisio
     expect(summary(messages).filter((line) => !isLookup(line))).toEqual(EXPECTED[revision]);
   }
   expect(summary(atServer).filter(isLookup)).toEqual(summary(atClient).filter(isLookup));
+});
+
+it("a tap sees a request that is refused over HTTP, and the error", async () => {
+  const seen: TappedMessage[] = [];
+  const front = await serve(server, { http: { port: 0, tap: (tapped: TappedMessage) => seen.push(tapped) } });
+  closing.push(() => front.close());
+  const _meta = { [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
+  const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "echo", _meta } };
+  const headers = { "content-type": "application/json", "mcp-protocol-version": NEWEST.name, "mcp-method": "other" };
+  const response = await fetch(front.url, { method: "POST", headers, body: JSON.stringify(message) });
+  expect(response.status).toBe(400);
+  expect(summary(seen)).toEqual(["client tools/call", "server error of tools/call"]);
 });
 
 it("a tap that throws does not disturb the connection", async () => {

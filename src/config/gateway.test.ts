@@ -309,13 +309,15 @@ it("a changed config closes and creates only what has changed", async () => {
   const { gateway: own } = running;
   const timeout = { timeout: 5000 };
   expect(await running.change(await load({ mcpServers: { a: A, b: B }, chain: [timeout] }))).toEqual({
-    ...{ added: [], removed: [], changed: [], isChainChanged: true },
+    ...{ added: [], removed: [], restarted: [], changed: [], isChainChanged: true },
   });
   const [first] = own.middleware;
   const changes = await running.change(
     await load({ mcpServers: { b: { ...B, timeoutMs: 9 }, c: A }, chain: ["log", timeout] }),
   );
-  expect(changes).toEqual({ added: ["c"], removed: ["a"], changed: ["b"], isChainChanged: true });
+  expect(changes).toEqual({
+    ...{ added: ["c"], removed: ["a"], restarted: ["b"], changed: [], isChainChanged: true },
+  });
   expect(created).toHaveLength(4);
   await eventually(() => expect(closed()).toEqual([1, 1, 0, 0]));
   expect(own.middleware.map(({ name }) => name)).toEqual(["log", "timeout"]);
@@ -386,9 +388,9 @@ it("a changed config notices another content of an envFile", async () => {
   writeFileSync(join(folder, "a.env"), "KEY=1");
   const config = { mcpServers: { a: { ...A, envFile: "./a.env" } } };
   const running = await ConfigGateway.create(await load(config), { upstream: make });
-  expect(await running.change(await load(config))).toMatchObject({ changed: [] });
+  expect(await running.change(await load(config))).toMatchObject({ restarted: [], changed: [] });
   writeFileSync(join(folder, "a.env"), "KEY=2");
-  expect(await running.change(await load(config))).toMatchObject({ changed: ["a"] });
+  expect(await running.change(await load(config))).toMatchObject({ restarted: ["a"] });
   expect(created.map(({ target }) => (target as { env: object }).env)).toEqual([{ KEY: "1" }, { KEY: "2" }]);
   await running.gateway.close();
 });
@@ -410,9 +412,9 @@ it("a changed config reads an OpenAPI document again if it has changed", async (
   const names = async (): Promise<unknown> =>
     ((await fakeClient(running.gateway).call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
   expect(await names()).toEqual(["get_one"]);
-  expect(await running.change(await load(config))).toMatchObject({ changed: [] });
+  expect(await running.change(await load(config))).toMatchObject({ restarted: [], changed: [] });
   write("/two");
-  expect(await running.change(await load(config))).toMatchObject({ changed: ["api"] });
+  expect(await running.change(await load(config))).toMatchObject({ restarted: ["api"] });
   expect(await names()).toEqual(["get_two"]);
   await running.gateway.close();
 });

@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { chain } from "../chain/chain.ts";
 import { usesUpstream } from "../chain/define.ts";
 import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
+import { sendTo } from "../chain/observe.ts";
 import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
@@ -23,6 +24,7 @@ import { middlewareFromModule, ModuleOptionError, type MiddlewareEntry } from ".
 import { ConfigError, type Position, type Problem } from "./document.ts";
 import { createRedactor, redactStatus, redactUpstream } from "./redaction.ts";
 import { createAuthorizer, type SignIn } from "./sign-in.ts";
+import { type BegunSignIn, SignIns } from "./sign-ins.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
 
 const OPTIONS = {
@@ -90,7 +92,9 @@ interface BuiltGateway {
 export interface ConfigChange {
   readonly added: readonly string[];
   readonly removed: readonly string[];
-  /** Upstreams whose entry has changed, so that they are started anew. */
+  /** Upstreams that are started anew, since what starts them has changed. */
+  readonly restarted: readonly string[];
+  /** Upstreams that go on, with another middleware of their own. */
   readonly changed: readonly string[];
   /** Whether the middleware in front of all upstreams has changed. */
   readonly isChainChanged: boolean;
@@ -106,6 +110,7 @@ export interface StartOptions {
 /** The gateway of a config that may change while it runs. What has not changed in the config stays as it is. */
 export class ConfigGateway {
   readonly gateway: Gateway;
+  readonly signIns: SignIns;
   readonly #options: CreateGatewayOptions;
   #config: Config;
   #built: BuiltGateway;
@@ -114,24 +119,43 @@ export class ConfigGateway {
   /** One change after the other. */
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(config: Config, options: CreateGatewayOptions, built: BuiltGateway, gateway: Gateway) {
+  private constructor(
+    config: Config,
+    options: CreateGatewayOptions,
+    signIns: SignIns,
+    built: BuiltGateway,
+    gateway: Gateway,
+  ) {
+    this.signIns = signIns;
     this.#config = config;
     this.#options = options;
     this.#built = built;
     this.gateway = gateway;
   }
 
-  static async create(config: Config, options: CreateGatewayOptions): Promise<ConfigGateway> {
+  static async create(config: Config, given: CreateGatewayOptions): Promise<ConfigGateway> {
+    const signIns = new SignIns();
+    const options = { ...given, ...(given.signIn && { signIn: signIns.watching(given.signIn) }) };
     const problems = await sandboxProblems(codeSandbox(config), "error");
     if (problems.length > 0) throw new ConfigError(config.path, config.text, problems);
     const built = await buildGateway(config, options);
     // Code mode stays as it is when the config changes: its sessions belong to callers.
     const front = config.code === undefined ? built.gateway : await createCodeMode(built.gateway, config.code);
-    return new ConfigGateway(config, options, built, front);
+    return new ConfigGateway(config, options, signIns, built, front);
   }
 
   get config(): Config {
     return this.#config;
+  }
+
+  /** The principal for whose callers the upstreams were started. */
+  get owner(): string | undefined {
+    return this.#start?.principal;
+  }
+
+  /** An upstream without the middleware of its entry, so that it lists what the entry hides. */
+  serverAlone(name: string): (Handler & Pick<Upstream, "knownTools">) | undefined {
+    return this.#built.upstreams.get(name)?.inner.made;
   }
 
   /** Starts the upstreams whose entry says so. From now on, those that a change of the config adds are started too. */
@@ -158,12 +182,14 @@ export class ConfigGateway {
       const { chain: before, upstreams: old } = this.#built;
       const built = await this.#build(config, this.#built, check);
       const { upstreams } = built;
+      const differing = [...upstreams].filter(([name, { key }]) => old.has(name) && old.get(name)?.key !== key);
+      const isAnew = ([name, { inner }]: (typeof differing)[number]): boolean =>
+        old.get(name)?.inner.made !== inner.made;
       return {
         added: [...upstreams.keys()].filter((name) => !old.has(name)),
         removed: [...old.keys()].filter((name) => !upstreams.has(name)),
-        changed: [...upstreams.keys()].filter(
-          (name) => old.has(name) && old.get(name)?.key !== upstreams.get(name)?.key,
-        ),
+        restarted: differing.filter(isAnew).map(([name]) => name),
+        changed: differing.filter((entry) => !isAnew(entry)).map(([name]) => name),
         isChainChanged:
           before.length !== built.chain.length || before.some(({ made }, at) => made !== built.chain[at]?.made),
       };
@@ -185,6 +211,21 @@ export class ConfigGateway {
       unref(setTimeout(() => void old.close().catch(() => undefined), graceMs));
       await this.#startNow(name);
     });
+  }
+
+  /** Begins a sign-in to an upstream. Throws a RangeError if it cannot have one. Afterwards, restart it. */
+  async signIn(name: string): Promise<BegunSignIn> {
+    const entry = this.#config.upstreams.get(name);
+    if (entry === undefined) throw new RangeError(`There is no server ${name}`);
+    if (entry.url === undefined) throw new RangeError(`${name} has no URL, so there is nothing to sign in to`);
+    const { options, signIn: settings } = await entry.resolve();
+    if (settings === undefined) {
+      throw new RangeError(`${name} does not sign in: it has an Authorization header, or "auth": false`);
+    }
+    const hide = createRedactor(entry.secrets);
+    const onNotice = (text: string): void => this.#options.onStderr?.(name, `${hide(text)}\n`);
+    const headers = options?.headers;
+    return this.signIns.begin({ name, url: new URL(entry.url), settings }, { onNotice, ...defined({ headers }) });
   }
 
   async #build(config: Config, before: BuiltGateway, check?: (next: Gateway) => void): Promise<BuiltGateway> {
@@ -380,7 +421,9 @@ function missingUpstream(entry: UpstreamEntry, onState: CreateGatewayOptions["on
 /** The middleware of an entry sees the server's own names, so this is not a gateway that changes names. */
 function withMiddleware(middleware: readonly Middleware[], inner: Handler): Gateway {
   const upstreams = new Map([["upstream", inner]]);
-  return gatewayOf({ middleware, upstreams, handler: inner, isNameless: true, isChanging: false });
+  // A step of its own tells its time from that of the middleware.
+  const handler: Handler = (request, context) => sendTo(undefined, inner, request, context);
+  return gatewayOf({ middleware, upstreams, handler, isNameless: true, isChanging: false });
 }
 
 /** Equal for entries that make the same middleware. */

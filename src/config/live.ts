@@ -3,6 +3,8 @@
 // is loaded only when it is used.
 
 import { dirname } from "node:path";
+import type { Gateway } from "../chain/gateway.ts";
+import { GatewayReaders, type CallReader, type ObservedCall } from "../chain/observe.ts";
 import type { Handler } from "../core/handler.ts";
 import type { Secret } from "../core/secrets.ts";
 import { defined } from "../core/values.ts";
@@ -61,7 +63,36 @@ export async function createCodeMode<G extends Handler>(gateway: G, settings: Co
   const { createCodeMode: create } = await import("../live/code-mode.ts");
   const { language: _name, ...liveSettings } = settings;
   const options = optionsOf(liveSettings);
-  return create(gateway, () => codeLanguage(settings).create(options), options);
+  const front = create(gateway, () => codeLanguage(settings).create(options), options);
+  return isObservable(gateway) ? observableFront(front, gateway) : front;
+}
+
+type Observable = Pick<Gateway, "observe">;
+
+function isObservable(gateway: object): gateway is Observable {
+  return typeof (gateway as Partial<Observable>).observe === "function";
+}
+
+/** Readers see the calls of clients as they get to code mode, and the calls that code makes as they get to the gateway. */
+function observableFront<G extends Handler>(front: G, gateway: Observable): G {
+  const readers = new GatewayReaders(front);
+  const observe = (reader: CallReader): (() => void) => {
+    const stops = [readers.add(reader), gateway.observe(ofCode(reader))];
+    return () => stops.forEach((stop) => stop());
+  };
+  const handler: Handler = (request, context) => (readers.handler ?? front)(request, context);
+  const { length: _length, name: _name, ...properties } = Object.getOwnPropertyDescriptors(front);
+  return Object.defineProperties(handler, { ...properties, observe: { value: observe } }) as G;
+}
+
+/** Reads the calls of code alone. */
+function ofCode({ steps, ...methods }: CallReader): CallReader {
+  const only = Object.entries(methods).map(([name, method]) => {
+    const read = method as (this: unknown, ...args: unknown[]) => unknown;
+    const isOfCode = (call: unknown): boolean => (call as ObservedCall).context.run !== undefined;
+    return [name, (...args: unknown[]) => (isOfCode(args[0]) ? read.apply(methods, args) : undefined)] as const;
+  });
+  return { ...Object.fromEntries(only), steps };
 }
 
 /** What the sessions of code mode start. */

@@ -6,7 +6,7 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { NAMING } from "../chain/router/naming.ts";
-import { choice, code as option, object, text, type OptionsOf } from "../core/fields.ts";
+import { boolean, choice, code as option, object, text, type OptionsOf } from "../core/fields.ts";
 import { checkFields, OptionPlace } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { LIMITS, LISTEN as HTTP_LISTEN, type HttpLimits } from "../http/server/fields.ts";
@@ -82,6 +82,8 @@ export interface Config {
   readonly profiles: Access["profiles"];
   /** Callers with tokens of their own, by name. */
   readonly callers: Access["callers"];
+  /** Whether it serves its console over HTTP. */
+  readonly console?: boolean;
   /** As which document session-style callers are answered: the option `compat` of `serve()`. */
   readonly compat?: Compat;
   /** Limits of the HTTP server. */
@@ -200,6 +202,9 @@ export const TOP = {
     name: text("The name that the gateway reports to clients."),
     names: NAMING.names,
     listen: object("Where the gateway listens over HTTP.", LISTEN, 'an object, such as {"port": 3000}'),
+    console: boolean(
+      "Whether the gateway serves its console, a page for its operator, over HTTP. Default: true for `catenary up`, false for `catenary serve`.",
+    ),
     compat: choice(
       "As which document session-style callers are answered. mcp: the specification. cl-mcp, llm-pharo, chain: the documents of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain. reference: a widespread protocol reference.",
       COMPATS,
@@ -310,7 +315,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     chain,
     listen: values.listen ?? {},
     ...readAccess(root, values, servers, values.listen?.token),
-    ...defined({ compat: values.compat, code: values.code }),
+    ...defined({ compat: values.compat, code: values.code, console: values.console }),
     ...(codeKey && values.code && { codeProgram: codeProgram(codeKey, values.code) }),
     ...(sandboxKey && { codePlace: placeOf(sandboxKey) }),
     limits: values.limits ?? {},

@@ -3,7 +3,7 @@
 
 import { filterUpstream, RULE } from "../chain/transforms/filter.ts";
 import type { GatewayPart, SelectPart } from "../chain/router/naming.ts";
-import { TOKEN_PRINCIPAL } from "../core/authentication.ts";
+import { OPERATOR, TOKEN_PRINCIPAL } from "../core/authentication.ts";
 import { expecting, object, required, strings, text, textLike, type Field, type OptionsOf } from "../core/fields.ts";
 import type { Fields } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -80,9 +80,10 @@ export const callers: read.Reader<ReadonlyMap<string, Partial<CallerEntry>>> = n
   CALLER,
   'an object of callers by name, such as {"ada": {"token": "${ADA_TOKEN}"}}',
   'an object, such as {"token": "${ADA_TOKEN}", "profile": "work"}',
-  "^[A-Za-z0-9_.@-]{1,64}$",
+  // A call of the operator has the principal "console".
+  `^(?!${OPERATOR}$)[A-Za-z0-9_.@-]{1,64}$`,
   "not a valid name of a caller",
-  "use up to 64 letters, digits, _ . @ and -",
+  `use up to 64 letters, digits, _ . @ and -, and not ${OPERATOR}, which is the operator`,
 );
 
 /** Checks profiles and callers against the servers and each other. */
@@ -198,8 +199,10 @@ export function seesAll(config: AccessOf, principal: string | undefined): boolea
 export function selectPart(config: AccessOf, hasCallers: boolean): SelectPart {
   const parts = new Map<string, GatewayPart>();
   const nothing: GatewayPart = { key: "nothing", handlerOf: () => undefined };
-  return ({ endpoint, principal }) => {
-    if (hasCallers && principal !== undefined && principal !== TOKEN_PRINCIPAL && !config.callers.has(principal)) {
+  return ({ endpoint, principal, operatorCall }) => {
+    // The operator may use everything, at the main endpoint.
+    const isRefused = operatorCall === undefined && hasCallers;
+    if (isRefused && principal !== undefined && principal !== TOKEN_PRINCIPAL && !config.callers.has(principal)) {
       throw McpError.of("unauthorized", "You are not among the callers of this gateway");
     }
     if (endpoint === undefined && config.callers.size === 0) return undefined;

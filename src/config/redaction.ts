@@ -10,10 +10,15 @@ import { defined } from "../core/values.ts";
 
 type Redact = (text: string) => string;
 
-/** Replaces secrets by their references. Errors often show only a part of a URL. */
+/** Replaces secrets by their references. */
 export function createRedactor(secrets: readonly Secret[]): Redact {
-  return hiderOf(
-    secrets.flatMap(({ value, reference }) => [value, ...partsOf(value)].map((part) => ({ value: part, reference }))),
+  return hiderOf(withUrlParts(secrets));
+}
+
+/** With the parts of those that are URLs, since errors often show only a part. */
+export function withUrlParts(secrets: readonly Secret[]): Secret[] {
+  return secrets.flatMap(({ value, reference }) =>
+    [value, ...partsOf(value)].map((part) => ({ value: part, reference })),
   );
 }
 
@@ -26,9 +31,14 @@ function partsOf(value: string): string[] {
 }
 
 export function redactStatus(status: UpstreamStatus, hide: Redact): UpstreamStatus {
-  const { target, problem, reason, unlisted } = status;
+  const { target, problem, reason, hint, unlisted } = status;
   const hideIn = (text: string | undefined): string | undefined => text && hide(text);
-  const hidden = { problem: hideIn(problem), reason: hideIn(reason), unlisted: hideIn(unlisted) };
+  const hidden = {
+    problem: hideIn(problem),
+    reason: hideIn(reason),
+    hint: hideIn(hint),
+    unlisted: hideIn(unlisted),
+  };
   return { ...status, target: hide(target), ...defined(hidden) };
 }
 

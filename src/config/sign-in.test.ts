@@ -48,6 +48,6 @@ it.each([
   [undefined, "`catenary login` with its URL where"],
 ])("the error for callers of %s names the command, and the host alone", (name, command) => {
   const { message } = signInNeeded({ ...(name !== undefined && { name }), url, settings: {} });
-  expect(message).toContain(`127.0.0.1:1 asks for a sign-in or a token: run ${command} the gateway runs`);
+  expect(message).toContain(`127.0.0.1:1 asks for a sign-in or a token; run ${command} the gateway runs`);
   expect(message).not.toContain("secret");
 });

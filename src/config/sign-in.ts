@@ -161,6 +161,9 @@ function tokenNeeded({ name, url }: SignInTarget): ConnectionError {
 export function signInNeeded({ name, url }: SignInTarget, why = "asks for a sign-in or a token"): ConnectionError {
   const quotedName = name === undefined || /^[\w.-]+$/.test(name) ? name : JSON.stringify(name);
   const command = quotedName === undefined ? "`catenary login` with its URL" : `\`catenary login ${quotedName}\``;
-  const advice = `run ${command} where the gateway runs, or set an Authorization header for it`;
-  return new ConnectionError("unauthorized", `${url.host} ${why}: ${advice}`, { mayHaveRun: false });
+  const text = `run ${command} where the gateway runs, or set an Authorization header for it`;
+  return new ConnectionError("unauthorized", `${url.host} ${why}`, {
+    mayHaveRun: false,
+    hint: { text, action: "sign-in" },
+  });
 }

@@ -26,6 +26,17 @@ export interface Identity {
 /** The principal of all callers that send the one token of a gateway. */
 export const TOKEN_PRINCIPAL = "bearer of the token";
 
+/**
+ * The principal of the calls that the operator makes in the console. It alone gives no rights: callers of the network may
+ * have any principal. The field `operatorCall` of a caller does, which no transport sets.
+ */
+export const OPERATOR = "console";
+
+/** Whether a page of the console reads by itself: it takes what can be had soon, and starts nothing that fails. */
+export function isOfPages({ operatorCall }: { readonly operatorCall?: string }): boolean {
+  return operatorCall === "";
+}
+
 /** Identifies the callers of a server over HTTP; `bearer()` is one. */
 export interface Authenticator {
   /** Rejects with an AuthError if the caller is not authenticated. */

@@ -25,6 +25,7 @@ const given: fc.Arbitrary<Given> = fc
 /** The fields that count for each use. */
 const COUNTED: Readonly<Record<Parameters<typeof callerKey>[1], (caller: Given) => readonly unknown[]>> = {
   owner: ({ principal }) => [principal],
+  sessions: ({ principal }) => [principal],
   reader: ({ key, principal, endpoint, part }) => [principal, principal === undefined && key, endpoint, part],
   client: ({ key, principal }) => [key, principal],
   view: ({ key, principal, endpoint, part, scopes, claims }) => [key, principal, endpoint, part, scopes, claims],

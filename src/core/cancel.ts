@@ -151,6 +151,7 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     task: fields.task,
     item: changes.item ?? fields.item,
     observer: changes.observer ?? fields.observer,
+    wire: fields.wire,
     headers: changes.headers ?? fields.headers,
     headersChecked: changes.headersChecked ?? fields.headersChecked,
     run: fields.run,

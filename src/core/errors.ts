@@ -32,6 +32,8 @@ export interface Hint {
   readonly text: string;
   /** The same on the command line, where options are flags; empty if nothing can be done there. Default: `text`. */
   readonly flags?: string | undefined;
+  /** For programs that offer to do it: sign in to the server, with OAuth. */
+  readonly action?: "sign-in" | undefined;
 }
 
 // For messages that begin so.

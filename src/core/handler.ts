@@ -75,7 +75,9 @@ export interface Context {
   /** In a gateway, what the request names, as callers see it at this place of the chain. */
   readonly item?: CalledItem;
   /** What observes the request, if anything does. */
-  readonly observer?: Observer;
+  readonly observer?: Observer | undefined;
+  /** The request on the wire of its client. Absent if it came over none: from a client in this process, or from us. */
+  readonly wire?: CallWire;
   /**
    * HTTP headers to send with the request, if it goes to a server over HTTP. Middleware may set them. They may be
    * secret. The headers of the protocol and the credentials of the connection replace those with the same name.
@@ -97,15 +99,74 @@ export interface Observer {
   routed(upstream: string | undefined, request: Request): void;
   /** A gateway knows more about the request: its item, and which part of the gateway the caller sees. */
   entered?(context: Context): void;
+  /** The request runs code, in code mode. The calls that the code makes have this id as `context.run`. */
+  ran?(run: string): void;
   /** Records what each middleware and each upstream gets and returns. Undefined unless a reader wants that. */
   readonly recorder?: StepRecorder | undefined;
+  /** Takes what passes between a gateway and the upstream for the request. Undefined unless a reader wants that. */
+  readonly wire?: WireObserver | undefined;
+}
+
+/** What a step of a request is: what did something with it. */
+export type StepKind = "transform" | "middleware" | "router" | "upstream";
+
+/** Takes the messages of a request as they are on the wire. It must not change them, and must not throw. */
+export interface WireObserver {
+  passed(passage: RawPassage): void;
+}
+
+/** A passage whose head may have secrets, which are hidden before a reader gets it. */
+export interface RawPassage extends Omit<WirePassage, "http"> {
+  readonly http?: RawHead | undefined;
+}
+
+/** The head of an HTTP request or response as it is on the wire. */
+export interface RawHead {
+  /** The method and the path, without the query, or the status. */
+  readonly line: string | number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether the value of a header is no secret, if that is not known by its name alone. */
+  readonly isShown?: ((name: string) => boolean) | undefined;
+}
+
+/** A message on the wire, or only the head of HTTP of one that is still to come. */
+export interface WirePassage {
+  /** Between the client and us, or between us and an upstream. */
+  readonly side: "client" | "upstream";
+  /** The name of the upstream, such as `notes` or `team.notes`. Undefined if the gateway has only one. */
+  readonly upstream?: string | undefined;
+  /** To an upstream, we are the client. */
+  readonly sender: "client" | "server";
+  /** The JSON-RPC message, in the revision of its side. It is no copy: do not change it. Absent if only the head is known. */
+  readonly message?: object | undefined;
+  /** The revision of this side. */
+  readonly revision?: string | undefined;
+  /** The head of the HTTP request or response that carries it, without secrets. */
+  readonly http?: HttpHead | undefined;
+}
+
+/** The head of an HTTP request or response. */
+export interface HttpHead {
+  /** Such as `POST /mcp` or `200 OK`. */
+  readonly line: string;
+  /** By lower-case name. The values of those that carry secrets are hidden. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A request on the wire of its client. */
+export interface CallWire {
+  /**
+   * Reports the request, and then what follows it, up to its response: that comes after the handler has answered. Of the
+   * observers of one reader, only the first is told: a request may be run again with answers to its questions.
+   */
+  reportTo(observer: WireObserver, reader: object): void;
 }
 
 /** Records steps of a request. */
 export interface StepRecorder {
   /** Runs the handler as a step. Undefined if the step is not recorded, and has not run. */
   record(
-    kind: "middleware" | "upstream",
+    kind: StepKind,
     name: string,
     request: Request,
     context: Context,
@@ -207,8 +268,16 @@ export interface Caller extends CallerIdentity {
   readonly capabilities: ClientCapabilities;
   /** Whether a server may send it requests during a call: it has declared elicitation, sampling or roots. */
   readonly canBeAsked: boolean;
+  /**
+   * The owner of the sessions that it uses in place of its own, live ones and those with upstreams: a principal, or "" for
+   * callers without one. Only the console of this process sets it, for the operator. It is no fact about a sender: no
+   * transport can say it.
+   */
+  readonly actsFor?: string;
   /** Whether it notifies of changed roots. Only session-style callers can. */
   readonly notifiesRoots?: boolean;
+  /** The id of the call in the console, if the operator makes it, who may use everything. No transport sets it. */
+  readonly operatorCall?: string;
 }
 
 /** What a transport knows about the sender of a message. In a session it may differ from message to message. */

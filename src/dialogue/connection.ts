@@ -180,7 +180,7 @@ class Connection implements ServedConnection {
   #takeNotification(message: NotificationMessage, carrier: Carrier, caller: CallerIdentity | undefined): void {
     if (message.method === "notifications/cancelled") {
       const { requestId, reason } = message.params ?? {};
-      if (isId(requestId)) this.#calls.cancel(requestId, cancellationError(reason, "the client"));
+      if (isId(requestId)) this.#calls.cancel(requestId, cancellationError(reason, "the client"), message);
     } else if (message.method === "exit" && this.#mayShutDown) this.#closing ??= this.#finish(this.#graceMs);
     // A vendor's notification runs as a request without a response.
     else if (isVendorMethod(message.method)) this.#calls.open(message, carrier, caller, this.#frontFor(message));

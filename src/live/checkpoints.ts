@@ -9,6 +9,7 @@ import { callerKey } from "../core/caller-key.ts";
 import { replaceBy } from "../core/files.ts";
 import { makePrivateDirectory, readPrivate, stateDirectory } from "../core/private-files.ts";
 import { errorMessage, isObject } from "../core/values.ts";
+import type { LiveCheckpoint } from "../core/live-server.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
 import type { GuestText, Runtime } from "./runtime.ts";
@@ -40,10 +41,10 @@ export function registerCheckpoints(server: Server, runtime: Runtime, sessions: 
     args: ToolArguments,
     context: ToolContext,
   ): { session: Session; store: CheckpointStore; name: string } => {
-    const session = sessions.get(callerKey(context.caller, "owner"), sessionName(args));
+    const session = sessions.get(callerKey(context.caller, "sessions"), sessionName(args));
     const name = (args["checkpoint"] as string | undefined) ?? session.name;
     if (!NAME.test(name)) throw new Error("The name of a checkpoint has 1 to 64 letters, digits, and _ - : .");
-    return { session, name, store: new CheckpointStore(runtime, callerKey(context.caller, "owner")) };
+    return { session, name, store: new CheckpointStore(runtime, callerKey(context.caller, "sessions")) };
   };
   server.tool(
     "save-session",
@@ -75,7 +76,7 @@ export function registerCheckpoints(server: Server, runtime: Runtime, sessions: 
 }
 
 /** The checkpoints of one caller in one language. */
-class CheckpointStore {
+export class CheckpointStore {
   readonly #runtime: Runtime;
   readonly #folder: string;
   readonly #suffix: string;
@@ -106,7 +107,7 @@ class CheckpointStore {
   async restore(session: Session, name: string, context: ToolContext): Promise<string> {
     const file = this.#file(name);
     if ((await sizeOf(file)) === undefined) {
-      const names = (await this.#list()).map((checkpoint) => checkpoint.name).join(", ");
+      const names = (await this.list()).map((checkpoint) => checkpoint.name).join(", ");
       throw new Error(`There is no checkpoint ${name}; ${names === "" ? "none was saved" : `there are ${names}`}`);
     }
     if (this.#runtime.checkpoint === undefined) return this.#replay(session, name, context);
@@ -189,24 +190,25 @@ class CheckpointStore {
     return join(this.#folder, `${name}${this.#suffix}`);
   }
 
-  async #list(suffix = this.#suffix): Promise<{ readonly name: string; readonly savedAt: number }[]> {
+  /** The newest comes first. */
+  async list(suffix: string = this.#suffix): Promise<readonly LiveCheckpoint[]> {
     const files = await readdir(this.#folder).catch(() => []);
     const saved = files.filter((file) => file.endsWith(suffix));
     const checkpoints = await Promise.all(
-      saved.map(async (file) => ({
-        name: file.slice(0, -suffix.length),
-        savedAt: (await stat(join(this.#folder, file)).catch(() => undefined))?.mtimeMs ?? 0,
-      })),
+      saved.map(async (file) => {
+        const { mtimeMs = 0, size = 0 } = (await stat(join(this.#folder, file)).catch(() => undefined)) ?? {};
+        return { name: file.slice(0, -suffix.length), at: mtimeMs, bytes: size };
+      }),
     );
-    return checkpoints.toSorted((one, other) => other.savedAt - one.savedAt);
+    return checkpoints.toSorted((one, other) => other.at - one.at);
   }
 
   /** Also deletes drafts that were left. Returns the names of the checkpoints that were deleted. */
   async #deleteOldest(kept: string): Promise<readonly string[]> {
     const now = Date.now();
-    const drafts = (await this.#list(DRAFT)).filter(({ savedAt }) => now - savedAt > MAX_DRAFT_AGE_MS);
+    const drafts = (await this.list(DRAFT)).filter(({ at }) => now - at > MAX_DRAFT_AGE_MS);
     await Promise.all(drafts.map(({ name }) => rm(join(this.#folder, `${name}${DRAFT}`), { force: true })));
-    const others = (await this.#list()).filter(({ name }) => name !== kept).slice(MAX_CHECKPOINTS - 1);
+    const others = (await this.list()).filter(({ name }) => name !== kept).slice(MAX_CHECKPOINTS - 1);
     await Promise.all(others.map(({ name }) => rm(this.#file(name), { force: true })));
     return others.map(({ name }) => name);
   }

@@ -6,6 +6,7 @@ import { ExpiringMap } from "../core/expiring-map.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { EVALUATES_CODE, evaluatesCode } from "../core/handler-marks.ts";
+import { CODE_MODE, type LiveServer } from "../core/live-server.ts";
 import { digest } from "../core/seal.ts";
 import { defaultsOf } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
@@ -49,6 +50,8 @@ export interface CodeRunner {
   readonly tool: Tool;
   /** How the code writes a call, if not as JavaScript does. */
   readonly callSyntax: CallSyntax | undefined;
+  /** Its sessions, for the operator of this process. */
+  live(): ReadonlyMap<string, LiveServer>;
   /** Ends all sessions. */
   close(): Promise<void>;
 }
@@ -77,7 +80,8 @@ export function createCodeRunner(language: Language, options: CodeRunnerOptions)
     { ...liveOptions, limits: { ...liveOptions.limits, errorHoldMs: 0 } },
     { begin: (context, report, log) => CodeRun.begin(context, { tools, budgets, confirm, advice, report, log }) },
   );
-  return { handler: server, tool: evaluationTool(evaluate), callSyntax, close: () => server.close() };
+  const tool = evaluationTool(evaluate);
+  return { handler: server, tool, callSyntax, live: () => server.live(), close: () => server.close() };
 }
 
 /** Options of code mode in every language. `sandbox` is true by default. */
@@ -143,6 +147,7 @@ export function createCodeMode<Gateway extends Handler>(
   return Object.defineProperties(handler, {
     ...properties,
     [EVALUATES_CODE]: { value: true },
+    live: { value: () => state.live() },
     close: { value: (budgetMs?: number): Promise<void> => state.close(budgetMs) },
     [Symbol.asyncDispose]: { value: () => state.close() },
   }) as unknown as CodeMode<Gateway>;
@@ -150,6 +155,7 @@ export function createCodeMode<Gateway extends Handler>(
 
 type GatewayParts = Handler & {
   readonly upstreams?: ReadonlyMap<string, Handler>;
+  live?(): ReadonlyMap<string, LiveServer>;
   close?(budgetMs?: number): Promise<void> | void;
 };
 
@@ -161,6 +167,8 @@ class CodeModeState {
   readonly #tasks = new ExpiringMap<string, true>({ maxEntries: MAX_TASKS });
   readonly #catalogues = new ExpiringMap<string, ToolCatalogue>({ maxEntries: MAX_CATALOGUES });
   #runner: Promise<CodeRunner> | undefined;
+  /** The runner once it is loaded. */
+  #loaded: CodeRunner | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(gateway: GatewayParts, create: () => Promise<Language>, options: CodeModeOptions) {
@@ -202,6 +210,12 @@ class CodeModeState {
     }
   }
 
+  /** The sessions of the gateway's upstreams, and our own. */
+  live(): ReadonlyMap<string, LiveServer> {
+    const own = [...(this.#loaded?.live().values() ?? [])].map((server) => [CODE_MODE, server] as const);
+    return new Map([...(this.#gateway.live?.() ?? []), ...own]);
+  }
+
   close(budgetMs?: number): Promise<void> {
     const close = async (): Promise<void> => {
       // The sessions first: their calls go to the gateway.
@@ -218,7 +232,11 @@ class CodeModeState {
     }
     const { include: _include, sandbox = true, ...options } = this.#options;
     const open = async (): Promise<CodeRunner> =>
-      createCodeRunner(await this.#create(), { ...options, sandbox, tools: (context) => this.#toolsOf(context) });
+      (this.#loaded = createCodeRunner(await this.#create(), {
+        ...options,
+        sandbox,
+        tools: (context) => this.#toolsOf(context),
+      }));
     this.#runner ??= open().catch((error: unknown) => {
       this.#runner = undefined;
       throw error;

@@ -97,7 +97,9 @@ export class CodeRun implements EvaluationRun {
       notify: (notification) => context.notify(notification),
       ask: (request, asked) => context.ask(request, asked),
     });
-    return new CodeRun(context, options, caller, offered);
+    const run = new CodeRun(context, options, caller, offered);
+    context.observer?.ran?.(run.#id);
+    return run;
   }
 
   get tools(): readonly CallableTool[] {
@@ -375,8 +377,8 @@ interface WantedCall {
   readonly args: object;
 }
 
-/** How long further calls may come until the caller is asked. */
-const CONSENT_DELAY_MS = 10;
+/** How long further calls may come until the caller is asked: on a busy machine those of one moment come apart. */
+const CONSENT_DELAY_MS = 100;
 /** A question lists so many calls; of others, only the tool and their number. */
 const MAX_ASKED = 20;
 const MAX_SHOWN_ARGUMENTS = 300;

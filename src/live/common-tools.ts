@@ -124,7 +124,7 @@ export function registerSessionTools(server: Server, { title, runtime }: Languag
   ): void => {
     const { specs = SESSION_ARGUMENT, ...texts } = options;
     server.tool(name, { ...texts, ...toolInput(specs) }, (args: ToolArguments, context: ToolContext) =>
-      answer(sessionName(args), callerKey(context.caller, "owner"), args),
+      answer(sessionName(args), callerKey(context.caller, "sessions"), args),
     );
   };
   const forAll = { specs: UNLISTED_SESSION, annotations: READ_ONLY };

@@ -27,6 +27,7 @@ export type { Evaluation } from "./evaluation.ts";
 export type { JavaScriptPermission } from "./js/settings.ts";
 export type { Limits } from "./runtime.ts";
 export type { LiveOptions, SandboxOptions } from "./options.ts";
+export type { LiveServer } from "../core/live-server.ts";
 export type { Live } from "./server.ts";
 
 /** Options of `javascript()`. */

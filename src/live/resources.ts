@@ -52,7 +52,7 @@ interface CompleteContext {
 /** Asks the guest for the values of one variable of a template. */
 function argumentCompleter(sessions: Sessions, template: string, argument: string): Complete {
   return async (value, { arguments: others, caller }) => {
-    const session = sessions.get(callerKey(caller, "owner"), DEFAULT_SESSION);
+    const session = sessions.get(callerKey(caller, "sessions"), DEFAULT_SESSION);
     return valuesOf(await ask(session, "complete-argument", { template, argument, value, others }));
   };
 }
@@ -60,7 +60,7 @@ function argumentCompleter(sessions: Sessions, template: string, argument: strin
 function registerLanguageResource(server: Server, resource: LanguageResource, sessions: Sessions): void {
   const { uriTemplate, ...options } = resource;
   const read = async (args: Readonly<Record<string, unknown>>, context: ToolContext, uri: string): Promise<object> => {
-    const session = sessions.get(callerKey(context.caller, "owner"), DEFAULT_SESSION);
+    const session = sessions.get(callerKey(context.caller, "sessions"), DEFAULT_SESSION);
     const params = { template: uriTemplate, arguments: args };
     const { outcome, reply, reason } = await session.run("read-resource", params, { context });
     const { text, isError, hint, mimeType = resource.mimeType } = reply as Partial<GuestText>;
@@ -82,17 +82,17 @@ function registerLanguageResource(server: Server, resource: LanguageResource, se
 
 function registerSessionResources(server: Server, sessions: Sessions): void {
   const find = ({ name }: { readonly name: string }, context: ToolContext): Session | undefined =>
-    sessions.find(callerKey(context.caller, "owner"), name);
+    sessions.find(callerKey(context.caller, "sessions"), name);
   const names = (typed: string, { caller }: CompleteContext): readonly string[] =>
     sessions
-      .list(callerKey(caller, "owner"))
+      .list(callerKey(caller, "sessions"))
       .map(({ name }) => name)
       .filter((name) => name.startsWith(typed));
   const list =
     (what: string) =>
     (context: ToolContext): readonly Resource[] =>
       sessions
-        .list(callerKey(context.caller, "owner"))
+        .list(callerKey(context.caller, "sessions"))
         .map(({ name }) => ({ uri: `${SESSION_URI}${name}/${what}`, name: `${what} of session ${name}`, ...TEXT }));
 
   server.template(
@@ -159,17 +159,18 @@ function registerSessionResources(server: Server, sessions: Sessions): void {
       complete: {
         name: names,
         code: (typed, { arguments: { name = DEFAULT_SESSION }, caller }) =>
-          completions(callerKey(caller, "owner"), name, typed),
+          completions(callerKey(caller, "sessions"), name, typed),
       },
     },
-    async ({ name, code }, context) => (await completions(callerKey(context.caller, "owner"), name, code)).join("\n"),
+    async ({ name, code }, context) =>
+      (await completions(callerKey(context.caller, "sessions"), name, code)).join("\n"),
   );
 }
 
 /** The reply of the guest; empty if it does not know the request, or was stopped. */
-async function ask(session: Session, op: string, params: GuestParams): Promise<GuestReply> {
+export async function ask(session: Session, op: string, params: GuestParams): Promise<GuestReply> {
   const context = { signal: AbortSignal.timeout(COMPLETE_TIMEOUT_MS) };
-  const run = session.run(op, params, { context, timeoutMs: COMPLETE_TIMEOUT_MS });
+  const run = session.run(op, params, { context, timeoutMs: COMPLETE_TIMEOUT_MS, isRead: true });
   return (await run.catch(() => undefined))?.reply ?? {};
 }
 
@@ -179,9 +180,10 @@ function valuesOf(reply: GuestReply): readonly string[] {
   return fits(reply, VALUES) ? ((reply["values"] as readonly string[] | undefined) ?? []) : [];
 }
 
-async function definitionsText(session: Session, context: ToolContext): Promise<string> {
+/** As the guest lists them. */
+export async function definitionsText(session: Session, context: Pick<ToolContext, "signal">): Promise<string> {
   if (session.state === "stopped") return "Nothing is defined: the session has no process.";
-  const { outcome, reply } = await session.run("list-definitions", {}, { context });
+  const { outcome, reply } = await session.run("list-definitions", {}, { context, isRead: true });
   const { text } = reply as Partial<GuestText>;
   return outcome === "answered" && typeof text === "string" ? text : session.names.join("\n");
 }
@@ -203,7 +205,7 @@ export class SessionListeners {
       const uris = namesIn(filterOf(request), "resourceSubscriptions").filter((uri) => uri.startsWith(SESSION_URI));
       if (uris.length === 0) return server(request, context);
       const listener = {
-        owner: callerKey(context.caller, "owner"),
+        owner: callerKey(context.caller, "sessions"),
         uris,
         notify: (notification: Notification) => context.notify(notification),
       };

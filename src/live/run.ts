@@ -24,6 +24,8 @@ export interface RunOptions {
   readonly onSilence?: ((seconds: number) => void) | undefined;
   /** Whether the guest replies with an evaluation, which has the output, the notices and the definitions. */
   readonly isEvaluation?: boolean;
+  /** Whether it only reads what is there, in a moment: the session is shown as idle meanwhile. */
+  readonly isRead?: true;
   /** Serves the tools that the code can call. */
   readonly peer?: RunPeer | undefined;
 }

@@ -2,6 +2,7 @@
 // shape of its requests and replies. No language is named here.
 
 import type { Readable } from "node:stream";
+import type { LivePart } from "../core/live-server.ts";
 import type { InheritEnv } from "../process/program.ts";
 
 /** Limits of one session; see the options of a live server. */
@@ -229,6 +230,9 @@ export interface GuestText {
   readonly defined?: readonly Definition[];
   /** Of a resource. */
   readonly mimeType?: string;
+  /** Of `inspect`, if it was asked for them with `parts`: the parts of the value that the text shows, and how many it has. */
+  readonly parts?: readonly LivePart[];
+  readonly total?: number;
 }
 
 /** A tool that the code of a session can call. */

@@ -5,8 +5,9 @@ import { callerKey } from "../core/caller-key.ts";
 import type { Handler } from "../core/handler.ts";
 import { EVALUATES_CODE } from "../core/handler-marks.ts";
 import { ConnectionError } from "../core/errors.ts";
+import type { LiveServer } from "../core/live-server.ts";
 import { packageVersion } from "../core/files.ts";
-import { defined } from "../core/values.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import { HINT } from "../protocol/failed-evaluation.ts";
 import { changedMethod } from "../protocol/lists.ts";
 import type { ContentBlock, Tool } from "../protocol/model/index.ts";
@@ -26,6 +27,7 @@ import { registerCheckpoints } from "./checkpoints.ts";
 import { EVALUATION_SCHEMA, summaryOf, toEvaluation, type EvaluationRecord } from "./evaluation.ts";
 import { evaluationBlock, stoppedText, testsText, withNotices } from "./evaluation-text.ts";
 import type { GuestParams } from "./guest.ts";
+import { liveServer } from "./live-server.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText } from "./runtime.ts";
 import { WAITS, type RunOptions, type RunPeer, type RunResult } from "./run.ts";
@@ -49,6 +51,8 @@ import {
 /** A server that evaluates code. Closing it ends all its processes; it cannot be used afterwards. */
 export interface Live extends Server {
   readonly [EVALUATES_CODE]: true;
+  /** For the operator of this process: the sessions of all owners, and what happens in them. */
+  live(): ReadonlyMap<string, LiveServer>;
 }
 
 const TIMEOUT_ARGUMENT: ArgumentSpecs = { timeout: { type: "number", minimum: 0 } };
@@ -123,7 +127,8 @@ export function createLiveServer(language: Language, options: LiveOptions, hooks
     if (request.method === "tools/list") return list(request, context);
     return request.method === "subscriptions/listen" ? listen(request, context) : server(request, context);
   };
-  return closable(server, handler, close);
+  const live = new Map([["", liveServer(language, sessions, hooks !== undefined)]]);
+  return closable(server, handler, close, live);
 }
 
 /** What the tools of a live server share. */
@@ -141,7 +146,7 @@ function withoutUnloaded(server: Server, libraries: ReadonlyMap<string, string>,
   return async (request, context) => {
     const result = await server(request, context);
     if (libraries.size === 0) return result;
-    const loaded = new Set(sessions.list(callerKey(context.caller, "owner")).flatMap((session) => session.loaded));
+    const loaded = new Set(sessions.list(callerKey(context.caller, "sessions")).flatMap((session) => session.loaded));
     const isListed = ({ name }: Tool): boolean => {
       const library = libraries.get(name);
       return library === undefined || loaded.has(library);
@@ -151,7 +156,12 @@ function withoutUnloaded(server: Server, libraries: ReadonlyMap<string, string>,
 }
 
 /** Wraps the server so that it refuses calls once it is closed, since they would start processes that nothing ends. */
-function closable(server: Server, handler: Handler, close: () => Promise<void>): Live {
+function closable(
+  server: Server,
+  handler: Handler,
+  close: () => Promise<void>,
+  operated: ReadonlyMap<string, LiveServer>,
+): Live {
   let isClosed = false;
   const live = ((request, context) =>
     // Clients can still get the results of tasks from a closed server.
@@ -172,10 +182,13 @@ function closable(server: Server, handler: Handler, close: () => Promise<void>):
   return Object.defineProperties(live, {
     ...Object.fromEntries(methods),
     [EVALUATES_CODE]: { value: true },
+    live: { value: () => operated },
     close: { value: closeOnce },
     [Symbol.asyncDispose]: { value: closeOnce },
   });
 }
+
+type EvaluationAnswer = ToolAnswer | TrustedResult;
 
 /** Our own code builds the result of an evaluation, so it need not be validated. */
 const UNCHECKED = {
@@ -186,13 +199,18 @@ const UNCHECKED = {
 function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
   const { server, sessions, listeners, hasJournal, hooks } = host;
   const { evaluates } = tool;
-  const evaluate = async (callArguments: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
+  const evaluateTurn = async (
+    turn: number,
+    session: Session,
+    args: ToolArguments,
+    context: ToolContext,
+  ): Promise<EvaluationAnswer> => {
     const startedAt = performance.now();
-    const args = evaluates === undefined ? callArguments : withCode(evaluates, callArguments);
-    const session = getSession(sessions, args, context);
+    const { log } = session;
     const reports = progressOf(context);
-    const peer = hooks === undefined ? undefined : await hooks.begin(context, reports.report, session.log);
-    const running = run(sessions, session, op, args, { context, reports, isEvaluation: true, peer });
+    const onOutput = (text: string): void => log.printed(turn, text);
+    const peer = hooks === undefined ? undefined : await hooks.begin(context, reports.report, log);
+    const running = run(sessions, session, op, args, { context, reports, onOutput, isEvaluation: true, peer });
     const result = await running.catch(refused);
     if ("content" in result) return result;
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
@@ -202,17 +220,17 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     const whole = toEvaluation(session.name, result, performance.now() - startedAt);
     const isOnlyTool = peer !== undefined;
     const record = isOnlyTool ? forCodeMode(whole, peer) : whole;
-    const { evaluation, truncated } = session.log.shorten(record, session.limits, peer);
+    const { evaluation, truncated } = log.shorten(record, session.limits, peer);
     const { status, values, notice } = evaluation;
     const withTiming = args["capture-time"] === true;
     const block = evaluationBlock(evaluation, { withTiming, timeoutMs: result.timeoutMs, isOnlyTool });
-    session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, block.text);
+    // A text that was cut is a part of the whole one, which must not stay in memory with it.
+    log.end(turn, status, block.text, truncated === undefined ? evaluation : structuredClone(evaluation));
     // Code that failed is kept only if it has defined something before.
     const hasDefined = status === "error" && evaluation.defined !== undefined;
-    if (hasJournal && op === "eval" && (status === "ok" || hasDefined))
-      session.log.record(String(args["code"]), hasDefined);
+    if (hasJournal && op === "eval" && (status === "ok" || hasDefined)) log.record(String(args["code"]), hasDefined);
     if (evaluation.defined !== undefined)
-      listeners.changed(callerKey(context.caller, "owner"), session.name, ["definitions", "transcript"]);
+      listeners.changed(callerKey(context.caller, "sessions"), session.name, ["definitions", "transcript"]);
     if (evaluates === undefined) {
       const summary = summaryOf(evaluation, truncated);
       if (peer === undefined) return new TrustedResult([block], summary, status !== "ok");
@@ -221,6 +239,24 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     }
     const isBare = status === "ok" && notice === undefined;
     return { content: [isBare ? { ...block, text: values.join("\n") } : block], isError: status !== "ok" };
+  };
+  const evaluate = async (callArguments: ToolArguments, context: ToolContext): Promise<EvaluationAnswer> => {
+    const args = evaluates === undefined ? callArguments : withCode(evaluates, callArguments);
+    const session = getSession(sessions, args, context);
+    const { log } = session;
+    const code = op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`;
+    const client = context.caller.info?.name;
+    const { session: _session, ...given } = args;
+    const others = op === "eval" ? undefined : given;
+    const turn = log.begin({ op, code, ...defined({ client, args: others }) });
+    try {
+      const answer = await evaluateTurn(turn, session, args, context);
+      log.refuse(turn, answer);
+      return answer;
+    } catch (error) {
+      log.refuse(turn, errorAnswer(errorMessage(error)));
+      throw error;
+    }
   };
   const isMain = op === "eval" && evaluates === undefined;
   const output = isMain ? { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA } : undefined;
@@ -288,7 +324,9 @@ interface ToolOptions extends ToolInput {
 
 /** Returns the session that the call names, and creates it if there is none. */
 function getSession(sessions: Sessions, args: ToolArguments, context: ToolContext): Session {
-  return sessions.get(callerKey(context.caller, "owner"), sessionName(args));
+  const session = sessions.get(callerKey(context.caller, "sessions"), sessionName(args));
+  session.usedBy(context.caller.info?.name);
+  return session;
 }
 
 /** Returns the arguments for the guest, without `session` and `timeout`, which are for the host. */
@@ -305,19 +343,20 @@ function run(
   session: Session,
   op: string,
   args: ToolArguments,
-  { context, reports, isEvaluation, peer }: CallOptions,
+  { context, reports, onOutput, isEvaluation, peer }: CallOptions,
 ): Promise<RunResult> {
   const { timeout } = args;
   const { onProgress, onSilence, onWait } = reports;
   const timeoutMs = typeof timeout === "number" ? sessions.timeoutMs(timeout * 1000) : undefined;
   // One literal instead of spread parts, for speed: every evaluation comes through here.
-  const options: RunOptions = { context, timeoutMs, onProgress, onSilence, onWait, isEvaluation, peer };
+  const options: RunOptions = { context, timeoutMs, onProgress, onOutput, onSilence, onWait, isEvaluation, peer };
   return session.run(op, guestParams(args), options);
 }
 
 interface CallOptions {
   readonly context: ToolContext;
   readonly reports: ProgressReports;
+  readonly onOutput?: RunOptions["onOutput"];
   readonly isEvaluation: boolean;
   readonly peer?: RunOptions["peer"];
 }

@@ -1,6 +1,7 @@
 // Long texts are cut to head and tail, and kept within bounds; the transcript has the latest evaluations.
 
 import { expect, it } from "vitest";
+import type { LiveEvent } from "../core/live-server.ts";
 import type { CutText, EvaluationRecord } from "./evaluation.ts";
 import { DEFAULT_LIMITS } from "./runtime.ts";
 import { SessionLog } from "./session-log.ts";
@@ -17,6 +18,9 @@ const RECORD: EvaluationRecord = {
   state: "kept",
 };
 const limits = { ...DEFAULT_LIMITS, outputChars: 10, valueChars: 4 };
+
+const add = (log: SessionLog, code: string, text: string): void =>
+  log.end(log.begin({ op: "eval", code }), "ok", text, RECORD);
 
 it("a long text is cut to its head and tail, and can be read whole", () => {
   const log = new SessionLog("main");
@@ -89,16 +93,48 @@ it("a long text is forgotten when there are many, and numbers are never used twi
 
 it("the transcript has the code and the text of the latest evaluations", () => {
   const log = new SessionLog("main");
-  log.add("(+ 1\n   1)", "=> 2");
-  log.add("(car 1)", "[ERROR] TYPE-ERROR");
+  add(log, "(+ 1\n   1)", "=> 2");
+  add(log, "(car 1)", "[ERROR] TYPE-ERROR");
   expect(log.transcript()).toBe("> (+ 1\n>    1)\n=> 2\n\n> (car 1)\n[ERROR] TYPE-ERROR\n");
-  for (let n = 0; n < 500; n += 1) log.add(String(n), `=> ${n}`);
+  for (let n = 0; n < 500; n += 1) add(log, String(n), `=> ${n}`);
   expect(log.transcript().split("\n\n")).toHaveLength(100);
   expect(log.transcript()).toMatch(/^> 400\n=> 400\n[^]*\n> 499\n=> 499\n$/);
 });
 
 it("the transcript keeps only the start of long code and long results", () => {
   const log = new SessionLog("main");
-  log.add("x".repeat(5_000_000), "y".repeat(5_000_000));
+  add(log, "x".repeat(5_000_000), "y".repeat(5_000_000));
   expect(log.transcript()).toBe(`> ${"x".repeat(10_000)} ...\n${"y".repeat(40_000)} ...\n`);
+});
+
+it("turns have what ran, what runs with its output, and what was refused only while somebody follows", () => {
+  const events: LiveEvent[] = [];
+  const listeners = { isFollowed: true, emit: (event: LiveEvent) => void events.push(event) };
+  const log = new SessionLog("main", "ada", listeners);
+  add(log, "1", "=> 1");
+  const refused = log.begin({ op: "take-restart", code: 'take-restart {"restart":"0"}', args: { restart: "0" } });
+  log.refuse(refused, { content: [{ type: "text", text: "No error is open." }] });
+  const running = log.begin({ op: "eval", code: "loop", client: "cursor" });
+  log.printed(running, "printed");
+  expect(log.running?.turn).toBe(3);
+  expect(log.turns(100, "printed")).toMatchObject([
+    { turn: 1, code: "1", ended: { status: "ok", text: "=> 1", evaluation: RECORD } },
+    { turn: 3, code: "loop", client: "cursor", output: "printed" },
+  ]);
+  expect(log.turns(0, "")).toHaveLength(1);
+  expect(events.map(({ type, turn, owner }) => `${type} ${turn} ${owner}`)).toEqual([
+    ...["began 1 ada", "ended 1 ada", "began 2 ada", "ended 2 ada", "began 3 ada", "output 3 ada"],
+  ]);
+  expect(events[3]).toMatchObject({ status: "refused", text: "No error is open." });
+  listeners.isFollowed = false;
+  log.printed(running, "more");
+  log.end(running, "ok", "=> 2", RECORD);
+  expect(events).toHaveLength(6);
+});
+
+it("turns keep the parts of the last results only", () => {
+  const log = new SessionLog("main");
+  for (let n = 0; n < 90; n += 1) add(log, String(n), `=> ${n}`);
+  const kept = log.turns(100, "").filter(({ ended }) => ended?.evaluation !== undefined);
+  expect(kept.map(({ turn }) => turn)).toEqual(Array.from({ length: 50 }, (_, at) => 41 + at));
 });

@@ -1,6 +1,8 @@
-// What the host keeps of a session's evaluations, to be read as resources: the texts that were too long for a result,
-// and the transcript. Both are bounded. Also cuts a long text to its head and tail.
+// What the host keeps of a session's evaluations: the texts that were too long for a result, and the transcript, which
+// callers read as resources and the operator sees turn by turn. Both are bounded. Also cuts a long text to its head and
+// tail.
 
+import type { LiveEnd, LiveEvent, LivePlace, LiveTurn } from "../core/live-server.ts";
 import { firstChars, lastChars } from "../core/text.ts";
 import type { CutText, Evaluation, EvaluationRecord } from "./evaluation.ts";
 import { KEPT_CHARS, type GuestText, type Limits } from "./runtime.ts";
@@ -12,16 +14,32 @@ const MAX_CHARS = 2 * KEPT_CHARS;
 const MAX_ENTRIES = 100;
 const MAX_CODE_CHARS = 10_000;
 const MAX_RESULT_CHARS = 40_000;
+/** How many of the last evaluations are kept in parts too, if their text is not longer than that of the transcript. */
+const MAX_RECORDS = 50;
+/** How much of the output of an evaluation that runs is shown to someone who begins to look. */
+const MAX_OUTPUT_CHARS = 20_000;
 /** How much code is remembered to be run again. */
 const MAX_JOURNAL_CHARS = 1_000_000;
 
 /** Unique in this process, so that a gateway with several live servers finds the server that has the text. */
 let lastNumber = 0;
 
-interface Entry {
-  readonly code: string;
-  readonly text: string;
+/** An evaluation that has ended. */
+interface Entry extends LiveTurn {
+  readonly ended: LiveEnd;
 }
+
+/** What is known of an evaluation before it starts. */
+type TurnStart = Pick<LiveTurn, "op" | "code" | "args" | "client">;
+
+/** Gets what happens in the sessions of a server. `isFollowed` says whether anybody looks. */
+export interface TurnListeners {
+  readonly isFollowed: boolean;
+  emit(event: LiveEvent): void;
+}
+
+/** A union without these fields in each of its members. */
+type WithoutPlace<Event> = Event extends unknown ? Omit<Event, keyof LivePlace> : never;
 
 /** Code to run again. Code that failed may have defined something before its error. */
 export interface JournalEntry {
@@ -43,14 +61,21 @@ interface OutputInCode {
 
 export class SessionLog {
   readonly #session: string;
+  readonly #listeners: TurnListeners | undefined;
+  readonly #owner: string;
   readonly #texts = new Map<number, string>();
   #entries: Entry[] = [];
+  #turns = 0;
+  /** The evaluations that run or wait, by their turn. */
+  readonly #open = new Map<number, LiveTurn>();
   #chars = 0;
   #journal: JournalEntry[] = [];
   #journalChars = 0;
 
-  constructor(session: string) {
+  constructor(session: string, owner = "", listeners?: TurnListeners) {
     this.#session = session;
+    this.#owner = owner;
+    this.#listeners = listeners;
   }
 
   /** Undefined if there is no such text, or it is no longer kept. */
@@ -58,11 +83,69 @@ export class SessionLog {
     return this.#texts.get(number);
   }
 
+  /** Notes that an evaluation has arrived. Returns its turn. */
+  begin({ code, ...rest }: TurnStart): number {
+    this.#turns += 1;
+    const { args: _args, ...short } = rest;
+    const kept = code.length > MAX_CODE_CHARS ? short : rest;
+    const turn = { turn: this.#turns, at: Date.now(), code: start(code, MAX_CODE_CHARS), ...kept };
+    this.#open.set(this.#turns, turn);
+    if (this.#listeners?.isFollowed === true) this.#emit({ type: "began", ...turn });
+    return this.#turns;
+  }
+
+  printed(turn: number, text: string): void {
+    if (this.#listeners?.isFollowed === true) this.#emit({ type: "output", turn, at: Date.now(), text });
+  }
+
+  /** Ends an evaluation that has not run, if this is one. It is not in the transcript. */
+  refuse(turn: number, { content }: { readonly content: readonly object[] }): void {
+    if (!this.#open.has(turn)) return;
+    const text = content.map((block) => ("text" in block ? String(block.text) : "")).join("\n");
+    this.#end(turn, "refused", text);
+  }
+
   /** Adds an evaluation to the transcript. */
-  add(code: string, text: string): void {
-    this.#entries.push({ code: start(code, MAX_CODE_CHARS), text: start(text, MAX_RESULT_CHARS) });
+  end(turn: number, status: LiveEnd["status"], text: string, evaluation: EvaluationRecord): void {
+    this.#end(turn, status, text, evaluation);
+  }
+
+  #end(turn: number, status: LiveEnd["status"], fullText: string, evaluation?: EvaluationRecord): void {
+    const open = this.#open.get(turn);
+    if (open === undefined) return;
+    this.#open.delete(turn);
+    const text = start(fullText, MAX_RESULT_CHARS);
+    const isKept = evaluation !== undefined && text.length === fullText.length;
+    const ended = { status, text, ms: Date.now() - open.at, ...(isKept && { evaluation: { ...evaluation } }) };
+    if (this.#listeners?.isFollowed === true) this.#emit({ type: "ended", turn, at: Date.now(), ...ended });
+    if (evaluation === undefined) return;
+    this.#entries.push({ ...open, ended });
+    const old = this.#entries.at(-1 - MAX_RECORDS);
+    if (old?.ended.evaluation !== undefined) {
+      const { evaluation: _evaluation, ...rest } = old.ended;
+      this.#entries[this.#entries.length - 1 - MAX_RECORDS] = { ...old, ended: rest };
+    }
     // Cut now and then, and not with every evaluation.
     if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
+  }
+
+  /** The evaluation that runs: the others wait for it. */
+  get running(): LiveTurn | undefined {
+    const [first] = this.#open.values();
+    return first;
+  }
+
+  /** The last evaluations, and those that run. `output`: what the running one has printed. */
+  turns(count: number, output: string): readonly LiveTurn[] {
+    const ended = this.#entries.slice(Math.max(0, this.#entries.length - Math.min(count, MAX_ENTRIES)));
+    const running = [...this.#open.values()].map((turn, at) =>
+      at === 0 && output !== "" ? { ...turn, output: lastChars(output, MAX_OUTPUT_CHARS) } : turn,
+    );
+    return [...ended, ...running];
+  }
+
+  #emit(event: WithoutPlace<LiveEvent>): void {
+    this.#listeners?.emit({ owner: this.#owner, session: this.#session, ...event });
   }
 
   /** The code that made the state of this process; undefined if that is too much. */
@@ -85,7 +168,7 @@ export class SessionLog {
   transcript(): string {
     const entries = this.#entries
       .slice(-MAX_ENTRIES)
-      .map(({ code, text }) => `> ${code.replaceAll("\n", "\n> ")}\n${text}\n`);
+      .map(({ code, ended }) => `> ${code.replaceAll("\n", "\n> ")}\n${ended.text}\n`);
     return entries.join("\n");
   }
 

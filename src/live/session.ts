@@ -5,13 +5,14 @@
 import { abortable, deferred, ignoreRejection, Semaphore, unref } from "../core/async.ts";
 import { onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
+import type { LiveDefinition } from "../core/live-server.ts";
 import { McpError } from "../protocol/errors.ts";
 import { Deadline } from "./deadline.ts";
 import { Guest, GuestExited, stopRequest, type GuestParams, type GuestReply, type Step } from "./guest.ts";
 import { BackgroundOutput, exitReason, OutputCapture, startHeartbeat } from "./output.ts";
 import { interruptedBeforeStart, type RunChannel, type RunOptions, type RunResult } from "./run.ts";
 import { KEPT_CHARS, type CallableTool, type Condition, type Limits, type Runtime } from "./runtime.ts";
-import { SessionLog } from "./session-log.ts";
+import { SessionLog, type TurnListeners } from "./session-log.ts";
 import { StateLoss } from "./state-loss.ts";
 
 type StopCause = "timeout" | "interrupted";
@@ -21,6 +22,8 @@ interface ActiveRun {
   readonly guest: Guest;
   readonly since: number;
   readonly op: string;
+  readonly isRead: boolean;
+  readonly capture: OutputCapture;
   /** Stops the run; resolves when it has stopped. */
   readonly stop: (cause: StopCause) => Promise<void>;
   /** The notice for this run, if another call has ended its process. */
@@ -35,6 +38,9 @@ interface StartedGuest {
 
 export interface SessionOptions {
   readonly name: string;
+  /** Whose session it is, and who follows it, for its operator. */
+  readonly owner?: string;
+  readonly listeners?: TurnListeners;
   readonly runtime: Runtime;
   readonly limits: Limits;
   /** Calls `start` as soon as a process may be started; rejects if too many sessions have one. */
@@ -52,6 +58,8 @@ export interface SessionOptions {
 
 /** How many calls may wait for one session. */
 const MAX_WAITING = 100;
+/** How many clients a session remembers by name. */
+const MAX_USERS = 8;
 
 export class Session {
   readonly name: string;
@@ -64,6 +72,8 @@ export class Session {
   loaded: readonly string[] = [];
   readonly log: SessionLog;
   readonly background: BackgroundOutput;
+  /** What the clients that have used it call themselves, the last first. */
+  users: readonly string[] = [];
   /** The name of the last checkpoint, which a notice offers after a crash. */
   checkpoint: string | undefined;
   readonly #options: SessionOptions;
@@ -87,7 +97,7 @@ export class Session {
     this.name = options.name;
     this.limits = options.limits;
     this.#stateLoss = new StateLoss(options.name);
-    this.log = new SessionLog(options.name);
+    this.log = new SessionLog(options.name, options.owner, options.listeners);
     this.background = new BackgroundOutput(options.onBackground);
   }
 
@@ -120,12 +130,34 @@ export class Session {
     return this.#stateLoss.names;
   }
 
+  get definitions(): readonly LiveDefinition[] {
+    return this.#stateLoss.definitions;
+  }
+
+  /** Whether an evaluation waits at its error. */
+  get holdsError(): boolean {
+    return this.#errorTimer !== undefined;
+  }
+
+  /** What the current run has printed so far. */
+  get output(): string {
+    const { capture } = this.#active ?? {};
+    return capture === undefined ? "" : `${capture.captured("stdout").text}${capture.captured("stderr").text}`;
+  }
+
   get waiting(): number {
     return this.#queue.waiting;
   }
 
-  get running(): { readonly op: string; readonly ms: number } | undefined {
-    return this.#active && { op: this.#active.op, ms: performance.now() - this.#active.since };
+  get running(): { readonly op: string; readonly isRead: boolean; readonly ms: number } | undefined {
+    if (this.#active === undefined) return undefined;
+    const { op, isRead, since } = this.#active;
+    return { op, isRead, ms: performance.now() - since };
+  }
+
+  usedBy(client: string | undefined): void {
+    if (client === undefined || client === this.users[0]) return;
+    this.users = [client, ...this.users.filter((user) => user !== client)].slice(0, MAX_USERS);
   }
 
   /** Runs a request in the evaluator. Requests run in order of arrival. Rejects only if nothing has run. */
@@ -323,7 +355,7 @@ export class Session {
   async #runIn(guest: Guest, op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
     const { limits } = this;
     const timeoutMs = options.timeoutMs ?? limits.timeoutMs;
-    const { isEvaluation = false, peer } = options;
+    const { isEvaluation = false, isRead = false, peer } = options;
     const keptChars = Math.max(KEPT_CHARS, limits.outputChars);
     // Evaluations in a frame and restarts that cannot be taken leave the error open.
     const holds = op !== "eval" && this.#errorTimer !== undefined;
@@ -352,7 +384,7 @@ export class Session {
       peer?.end();
       await (stopping ??= stopRequest(guest, this.#options.runtime.stopSteps, id, reply));
     };
-    const active: ActiveRun = { id, guest, op, since: performance.now(), stop };
+    const active: ActiveRun = { id, guest, op, isRead, capture, since: performance.now(), stop };
     this.#active = active;
     const deadline = new Deadline(timeoutMs, guest.cpuMs, () => void stop("timeout"));
     const channel: RunChannel = {
@@ -376,7 +408,9 @@ export class Session {
       const { loaded } = answer;
       if (Array.isArray(loaded)) this.#setLoaded(loaded.filter((name) => typeof name === "string"));
       this.#stateLoss.addDefinitions(answer["defined"]);
-      if (isEvaluation) this.#count(answer, guest, holds);
+      // A restart that was taken has an evaluation for its reply.
+      const isTaken = op === "take-restart" && answer["status"] !== undefined;
+      if (isEvaluation) this.#count(answer, guest, holds && !isTaken);
       // An evaluation can also interrupt itself; then there is no `stopping`.
       const isInterrupted = answer["status"] === "interrupted";
       const stopped = stopping === undefined && !isInterrupted ? undefined : ((await stopping) ?? "interrupt");

@@ -5,6 +5,8 @@ import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Semaphore, unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
+import type { LiveEvent, LiveStatus } from "../core/live-server.ts";
+import { defined } from "../core/values.ts";
 import { findDescendants } from "../process/process-tree.ts";
 import { memoryLimitMb, type Limits, type Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
@@ -47,6 +49,7 @@ export class Sessions {
   readonly #readings = new WeakMap<Session, MemoryReading>();
   /** Busy sessions whose memory will be read. */
   readonly #watched = new Set<Session>();
+  readonly #followers = new Set<(event: LiveEvent) => void>();
   #isClosed = false;
 
   constructor(options: SessionsOptions) {
@@ -64,6 +67,8 @@ export class Sessions {
     const { runtime, limits, onLoaded, onBackground, isOnlyTool } = this.#options;
     const session = new Session({
       name,
+      owner,
+      listeners: this,
       runtime,
       limits,
       mayStart: async (start) => {
@@ -103,6 +108,25 @@ export class Sessions {
 
   list(owner: string): readonly Session[] {
     return [...this.#sessions].filter(([key]) => ownerOfKey(key) === owner).map(([, session]) => session);
+  }
+
+  /** All sessions of all owners, for the operator. */
+  status(): readonly LiveStatus[] {
+    return [...this.#sessions].map(([key, session]) => statusOf(ownerOfKey(key), session, this.#readings.get(session)));
+  }
+
+  get isFollowed(): boolean {
+    return this.#followers.size > 0;
+  }
+
+  emit(event: LiveEvent): void {
+    for (const follow of this.#followers) follow(event);
+  }
+
+  /** Calls back with what happens in all sessions. Returns a function that stops this. */
+  follow(listener: (event: LiveEvent) => void): () => void {
+    this.#followers.add(listener);
+    return () => void this.#followers.delete(listener);
   }
 
   async remove(owner: string, name: string): Promise<boolean> {
@@ -208,6 +232,22 @@ export class Sessions {
     };
     unref(setTimeout(read, ms));
   }
+}
+
+function statusOf(owner: string, session: Session, reading: MemoryReading | undefined): LiveStatus {
+  const { name, version, pid, evaluations, waiting, usedAt, users, holdsError, loaded, log } = session;
+  // What the console itself reads in a moment is not work.
+  const running = session.running?.isRead === true ? undefined : session.running;
+  const state = session.state === "busy" && session.running?.isRead === true ? "idle" : session.state;
+  const at = (time: number): number => Math.round(performance.timeOrigin + time);
+  const turn = log.running?.op === running?.op ? log.running?.turn : undefined;
+  const busy = running && { op: running.op, since: at(performance.now() - running.ms), ...defined({ turn }) };
+  const memoryMb = reading !== undefined && reading.pid === pid ? Math.round(reading.mb) : undefined;
+  return {
+    ...{ owner, session: name, state, version, evaluations, waiting, users, holdsError, libraries: loaded },
+    usedAt: at(usedAt),
+    ...defined({ pid, memoryMb, busy }),
+  };
 }
 
 interface MemoryReading {

@@ -11,6 +11,7 @@ import {
   type LogLevel,
   type Meta,
   type Notification,
+  type Observer,
   type Params,
   type Request,
   type Result,
@@ -178,6 +179,10 @@ export class CallContext implements ToolContext {
    */
   wrapped(): Context {
     return this.#context;
+  }
+
+  get observer(): Observer | undefined {
+    return this.#context.observer;
   }
 
   get env(): unknown {

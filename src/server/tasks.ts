@@ -3,7 +3,7 @@
 // that, or if there are too many tasks. This file is loaded when first needed.
 
 import { forwardAbort } from "../core/async.ts";
-import type { Context, Request } from "../core/handler.ts";
+import type { Context, Observer, Request } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -106,13 +106,19 @@ export class Tasks {
   }
 }
 
+/** The task goes on after its call. All that it can still report is which calls code makes for it. */
+function ofTask(observer: Observer): Observer {
+  return { routed: () => undefined, ran: (run) => observer.ran?.(run) };
+}
+
 /** The tool's context. It is like the caller's, but once the call is a task, the task sends requests to the client. */
 function taskContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
   const { revision, caller, logLevel, timeouts, session } = context;
+  const observer = context.observer && ofTask(context.observer);
   // A stateless request ends with its answer, so no later notification can belong to it.
   const isSession = caller.style === "session";
   return {
-    ...defined({ revision, caller, signal, logLevel, timeouts, session }),
+    ...defined({ revision, caller, signal, logLevel, timeouts, session, observer }),
     notify: (notification) => {
       if (task()?.isFinished === true) return;
       const message = notification.method === "notifications/progress" ? notification.params?.["message"] : undefined;

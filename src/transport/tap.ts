@@ -2,9 +2,9 @@
 // is wrapped; one that is not tapped is used as it is, so that taps cost nothing where there are none.
 
 import { callListener } from "../core/listeners.ts";
-import { isBatch, type Message } from "../jsonrpc/message.ts";
-import type { Carrier } from "./carrier.ts";
-import type { Inbound, Transport } from "./transport.ts";
+import { isBatch, type Message, type ResponseMessage } from "../jsonrpc/message.ts";
+import { type Carrier, PassingCarrier } from "./carrier.ts";
+import { reportsRequests, type Inbound, type ReportingTransport, type Transport } from "./transport.ts";
 
 /** A message on the wire. */
 export interface TappedMessage {
@@ -46,10 +46,11 @@ export class Meter {
 }
 
 /** Taps a transport of one side: `side` sends, and the other side's messages are received. */
-export function tapTransport(transport: Transport, tap: Tap, side: TappedMessage["sender"]): Transport {
+export function tapTransport(transport: Transport, tap: Tap, side: TappedMessage["sender"]): ReportingTransport {
   const meter = new Meter(tap);
   const other = side === "client" ? "server" : "client";
   return {
+    reportsRequests: reportsRequests(transport),
     start: (receive) =>
       transport.start((inbound, carrier) => {
         meter.receive(other, inbound);
@@ -64,52 +65,32 @@ export function tapTransport(transport: Transport, tap: Tap, side: TappedMessage
 }
 
 /** Taps a carrier and the message that came with it. */
-export function tapCarrier(carrier: Carrier, tap: Tap, message: Message): Carrier {
+export function tapCarrier(carrier: Carrier, tap: Tap, message: Message): TappedCarrier {
   const meter = new Meter(tap);
   meter.pass("client", message);
   return new TappedCarrier(carrier, meter);
 }
 
-class TappedCarrier implements Carrier {
-  readonly #carrier: Carrier;
+export class TappedCarrier extends PassingCarrier {
   readonly #meter: Meter;
 
   constructor(carrier: Carrier, meter: Meter) {
-    this.#carrier = carrier;
+    super(carrier);
     this.#meter = meter;
   }
 
-  get isAlone(): boolean {
-    return this.#carrier.isAlone;
-  }
-
-  get isGone(): boolean {
-    return this.#carrier.isGone;
-  }
-
-  get bodyLength(): number {
-    return this.#carrier.bodyLength ?? 0;
-  }
-
-  send(message: Message): void {
+  override send(message: Message): void {
     this.#meter.pass("server", message);
-    this.#carrier.send(message);
+    super.send(message);
   }
 
-  finish(response: Parameters<Carrier["finish"]>[0]): Promise<void> | undefined {
+  override finish(response: Parameters<Carrier["finish"]>[0]): Promise<void> | undefined {
     this.#meter.pass("server", response);
-    return this.#carrier.finish(response);
+    return super.finish(response);
   }
 
-  drop(): void {
-    this.#carrier.drop();
-  }
-
-  watch(call: Parameters<NonNullable<Carrier["watch"]>>[0]): void {
-    this.#carrier.watch?.(call);
-  }
-
-  hangUp(retryMs: number): void {
-    this.#carrier.hangUp?.(retryMs);
+  /** Tells the tap what is sent without the carrier. */
+  pass(response: ResponseMessage): void {
+    this.#meter.pass("server", response);
   }
 }

@@ -1,7 +1,7 @@
 // The interface of duplex transports. A transport carries messages and does not interpret them. What it receives is an
 // `Inbound`, one of a few kinds of events; what answers an event goes back by `send`, or by the carrier that came with it.
 
-import type { CallerIdentity } from "../core/handler.ts";
+import type { CallerIdentity, WireObserver } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { isObject } from "../core/values.ts";
 import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
@@ -15,6 +15,15 @@ export interface Transport {
   send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
   /** Ends the connection, also one that is still starting. `budgetMs` limits how long that may take. */
   close(budgetMs?: number): Promise<void>;
+}
+
+/** Whether a transport reports requests to the `wire` of their options itself: one over HTTP knows their heads. */
+export interface ReportingTransport extends Transport {
+  readonly reportsRequests: boolean;
+}
+
+export function reportsRequests(transport: Transport): boolean {
+  return "reportsRequests" in transport && transport.reportsRequests === true;
 }
 
 /** Opens a transport for each connection, so that a connection that has ended can be opened again. */
@@ -55,6 +64,8 @@ export interface SendOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Called with true when sending waits for something other than the server (a sign-in), and with false afterwards. */
   readonly onWait?: (isWaiting: boolean) => void;
+  /** What wants to know what passes for the request, if anything does. */
+  readonly wire?: WireObserver | undefined;
   /** For a request that is cancelled without notifying the server. */
   readonly quiet?: QuietCancel | undefined;
 }

@@ -31,6 +31,7 @@ import { codeOf, type ErrorKind } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../support/thoroughness.ts";
 import { cliReference } from "./cli-reference.ts";
+import { withRoutes } from "./console-routes.ts";
 import { ExampleFolder, examplesOf } from "./examples.ts";
 import { amount, codeBlocks, fileLinks, tables, tableUnder, writtenNumber } from "./markdown.ts";
 import { withOptions } from "./option-tables.ts";
@@ -241,6 +242,11 @@ describe("docs/reference/cli.md", () => {
 
   it("docs/reference/cli.md has the usage, the options and the exit codes of the commands: if not, npm run docs", async () => {
     expect(await cliReference(page)).toBe(page);
+  });
+
+  it("has all routes of the console", async () => {
+    const page = readPage("docs/reference/console-api.md");
+    expect(await withRoutes(page)).toBe(page);
   });
 
   it("docs/reference/cli.md has the exit codes", () => {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { drawChart } from "../../bench/chart.ts";
 import { readRatios } from "../../bench/page.ts";
 import { MIDDLEWARE } from "../../src/config/built-in.ts";
+import { withRoutes } from "./console-routes.ts";
 import { cliReference } from "./cli-reference.ts";
 import { withOptions } from "./option-tables.ts";
 import { readPage, ROOT } from "./page.ts";
@@ -16,6 +17,7 @@ async function write(page: string, change: (text: string) => string | Promise<st
 }
 
 await write("docs/reference/cli.md", cliReference);
+await write("docs/reference/console-api.md", withRoutes);
 for (const [name, { definition }] of MIDDLEWARE) {
   await write(`docs/middleware/${name}.md`, (page) => withOptions(page, definition.options));
 }

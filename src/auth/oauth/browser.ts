@@ -1,6 +1,7 @@
-// Opens a URL in the user's browser: without a shell, and only if it is http or https, since it comes from a remote
-// server.
+// Opens a page in the user's browser, without a shell: a URL, only if it is http or https, since it comes from a remote
+// server; or a file of ours, for a URL that must not be in a command line.
 
+import { pathToFileURL } from "node:url";
 import type { ConnectionError } from "../../core/errors.ts";
 import { refused } from "../../core/errors.ts";
 
@@ -28,7 +29,15 @@ export function checkBrowserUrl(address: URL | string): URL {
 
 /** Returns whether a browser was started. If not, the URL must be shown to the user. */
 export async function openBrowser(address: URL | string, desktop: Desktop = process): Promise<boolean> {
-  const url = checkBrowserUrl(address);
+  return openInBrowser(checkBrowserUrl(address), desktop);
+}
+
+/** Opens a file that this program has written. Returns whether a browser was started. */
+export async function openFile(path: string, desktop: Desktop = process): Promise<boolean> {
+  return openInBrowser(pathToFileURL(path), desktop);
+}
+
+async function openInBrowser(url: URL, desktop: Desktop): Promise<boolean> {
   for (const command of browserCommands(escapeUrl(url), desktop)) {
     if (await start(command, desktop.env)) return true;
   }

@@ -77,13 +77,19 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     }
     return view;
   };
-  const run: ItemHandler = async (request, context) => {
+  const route = async (request: Request, context: Context, isRecorded = false): Promise<Result> => {
+    if (!isRecorded) {
+      const recorded = context.observer?.recorder?.record("router", "router", request, context, routeRecorded);
+      if (recorded !== undefined) return recorded;
+    }
     checkParams(request.method, request.params);
     const part = options.select?.(context.caller);
     const handler = HANDLERS.get(request.method) ?? sendVendor;
     const result = handler(request, context, viewOf(context.caller, part), ours);
     return part === undefined ? result : result.then(asPrivate);
   };
+  const routeRecorded: Handler = (request, context) => route(request, context, true);
+  const run: ItemHandler = route;
   /** Undefined if the caller sees nothing, which is the answer to its request. */
   const knownView = (caller: Caller): View | undefined => {
     try {

@@ -46,7 +46,11 @@ export function singleUpstream(name: string, handler: Handler, naming: Naming | 
     // Middleware knows only the shown name, so no other may lead to the item. A name of nothing is the upstream's affair.
     if (known.isShownOtherwise(kind, name, ownName) && (await known.hasItem(kind, name, context)))
       throw otherName(kind, name, known.shownName(kind, name));
-    return send(ownName === name ? request : withName(request, ownName), context);
+    return ownName === name ? send(request, context) : sendRenamed(ownName, request, context);
+  };
+  const sendRenamed = (ownName: string, request: Request, context: Context): Promise<Result> => {
+    const run: Handler = (renamed, inContext) => send(withName(renamed, ownName), inContext);
+    return context.observer?.recorder?.record("router", "router", request, context, run) ?? run(request, context);
   };
   const run: ItemHandler = (request, context) => {
     const listed = LISTS_BY_METHOD.get(request.method)?.kind;

@@ -3,6 +3,7 @@
 // concerns only the router's own requests; requests of callers go directly to the handler.
 
 import { attempt, forwardAbort, ignoreRejection, withTimeout } from "../../core/async.ts";
+import { isOfPages } from "../../core/authentication.ts";
 import { ConnectionError, THE_UPSTREAM } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -22,6 +23,8 @@ const DISCOVER_TIMEOUT_MS = 1_000;
 const START_TIMEOUT_MS = 15_000;
 /** How long a request waits for an upstream that has failed or timed out and has not answered since. */
 const UNAVAILABLE_WAIT_MS = 50;
+/** How long a page of the console waits, which is told when the rest comes. */
+const PAGE_WAIT_MS = 500;
 /** After this long without an answer, `server/discover` is sent again. */
 const REDISCOVER_MS = 60_000;
 
@@ -76,8 +79,10 @@ export class UpstreamView {
   async offers(context: Context, isOffered: (capabilities: Json) => boolean): Promise<boolean> {
     if (!isOffered(this.capabilities ?? {})) {
       const answer = this.#discover(context);
-      const ms = this.capabilities !== undefined && this.#isUp ? LIST_WAIT_MS : START_TIMEOUT_MS;
-      await this.#wait(ms, context, () => answer, { isTimeoutProblem: true });
+      const isPage = isOfPages(context.caller);
+      const usualMs = this.capabilities !== undefined && this.#isUp ? LIST_WAIT_MS : START_TIMEOUT_MS;
+      const ms = isPage ? PAGE_WAIT_MS : usualMs;
+      await this.#wait(ms, context, () => answer, { isTimeoutProblem: !isPage });
     }
     return isOffered(this.capabilities ?? {});
   }
@@ -145,7 +150,8 @@ export class UpstreamView {
       attempt(() => readAllPages(this.upstream.handler, list, params, { ...context, signal }));
     const reading = late?.reading ?? ignoreRejection(withTimeout(LIST_TIMEOUT_MS, stop.signal, read));
     const isNew = reading !== late?.reading;
-    const usualMs = isNew ? (this.#isUp ? LIST_WAIT_MS : START_TIMEOUT_MS) : UNAVAILABLE_WAIT_MS;
+    const newMs = isOfPages(context.caller) ? PAGE_WAIT_MS : this.#isUp ? LIST_WAIT_MS : START_TIMEOUT_MS;
+    const usualMs = isNew ? newMs : UNAVAILABLE_WAIT_MS;
     try {
       const contents = await this.#wait(maxWaitMs ?? usualMs, context, () => reading, { isTimeoutProblem: false });
       if (isNew) this.#late.delete(method);

@@ -2,6 +2,7 @@
 
 import type { Command } from "../../client/command.ts";
 import type { ConnectOptions, Target } from "../../client/connect.ts";
+import type { ConnectionErrorKind } from "../../core/errors.ts";
 import type { Handler } from "../../core/handler.ts";
 import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler-marks.ts";
 import {
@@ -149,6 +150,12 @@ export interface UpstreamStatus {
   readonly problem?: string;
   /** `problem` without the output of the program. */
   readonly reason?: string;
+  /** What to do about the problem, if that is known. `problem` and `reason` say it too. */
+  readonly hint?: string;
+  /** The kind of its last failure, if it was one of the connection. */
+  readonly kind?: ConnectionErrorKind;
+  /** Set if it asks for a sign-in, and no tokens are there or they are no longer valid. */
+  readonly needsSignIn?: true;
   /** Of a program: whether it crashed in its last failure, or did not start. */
   readonly cause?: FailureCause;
   /** Whether it has failed and has not worked since. */

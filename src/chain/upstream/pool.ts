@@ -3,6 +3,7 @@
 // the number of sessions.
 
 import { forwardAbort, ignoreRejection, Semaphore, unref } from "../../core/async.ts";
+import { ownerOf } from "../../core/caller-key.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import { shareOfOne } from "../../core/fair-limit.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
@@ -10,6 +11,7 @@ import { defined, isObject } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { LISTS } from "../../protocol/lists.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { keepSubscribed, type Grant } from "../../protocol/keep-subscribed.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
@@ -177,10 +179,10 @@ export class UpstreamPool {
     }
   }
 
-  #storeFor({ principal: principalOfCaller }: Caller): ListsStore | undefined {
+  #storeFor(caller: Caller): ListsStore | undefined {
     const { listsFile } = this.#options;
     if (listsFile === undefined) return undefined;
-    const principal = this.#options.share === "shared" ? undefined : principalOfCaller;
+    const principal = this.#options.share === "shared" ? undefined : ownerOf(caller);
     const known = this.#stores.get(principal);
     if (known !== undefined) return known;
     const store = new ListsStore(listsFile(principal));
@@ -189,12 +191,13 @@ export class UpstreamPool {
   }
 
   /** The session that created the request's task. */
-  #sessionOfTask({ method, params }: Request, { principal }: Caller): UpstreamSession | undefined {
+  #sessionOfTask({ method, params }: Request, caller: Caller): UpstreamSession | undefined {
     const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
     const listed = isObject(filter) && Array.isArray(filter["taskIds"]) ? (filter["taskIds"] as unknown[]) : [];
     const [taskId] = method.startsWith("tasks/") ? [params["taskId"]] : listed;
     if (taskId === undefined) return undefined;
     const isShared = this.#options.share === "shared";
+    const principal = ownerOf(caller);
     for (const entry of this.#sessions.values()) {
       if ((isShared || entry.principal === principal) && entry.session.created(taskId)) return entry.session;
     }
@@ -225,7 +228,7 @@ export class UpstreamPool {
     if (this.#sessions.size >= MAX_IN_ALL) this.#dropUnused();
     const { share } = this.#options;
     const { caller, revision } = context;
-    const { principal } = caller;
+    const principal = ownerOf(caller);
     const capabilities = declaredCapabilities(share, caller, { isOwn, asks: this.#asks });
     const { info: _info, ...anyone } = caller;
     const session: UpstreamSession = new UpstreamSession(this.#options, {
@@ -268,8 +271,14 @@ export class UpstreamPool {
     const before = this.#keyOf(session);
     if (!isOwn || before === undefined || before === key) return;
     this.#sessions.delete(before);
-    this.#sessions.set(key, { session, principal: client.principal });
+    this.#sessions.set(key, { session, principal: ownerOf(client) });
     session.isOwn = true;
+  }
+
+  /** The tools that are known of it for callers of this principal. Starts nothing. */
+  async knownTools(principal: string | undefined): Promise<readonly unknown[] | undefined> {
+    const store = this.#storeFor({ ...INTERNAL_CALLER, ...defined({ principal }) });
+    return (await store?.known())?.lists[LISTS.tools.method];
   }
 
   /** Starts the session that callers of this principal share. */
@@ -290,7 +299,7 @@ export class UpstreamPool {
     const connections = supervisors.flatMap(({ current }) => current ?? []);
     const revision = connections.at(-1)?.connection.revision.name;
     const failed = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery;
-    const { problem, reason } = failed ?? {};
+    const { problem, reason, failure } = failed ?? {};
     const unlisted = supervisors.findLast((supervisor) => supervisor.unlisted !== undefined)?.unlisted;
     const state = this.#closed ? "closed" : overallState(supervisors.map((supervisor) => supervisor.state));
     const waits = supervisors
@@ -308,6 +317,8 @@ export class UpstreamPool {
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
       ...defined({ revision, restartInMs, problem, reason, cause, unlisted }),
+      ...(failure !== undefined && defined({ hint: failure.hint?.text, kind: failure.kind })),
+      ...(isFailing && failure?.hint?.action === "sign-in" && { needsSignIn: true }),
       ...(isFailing && { failing: true }),
     };
   }

@@ -106,6 +106,11 @@ export class Recovery {
     return this.problem === undefined ? undefined : withoutDiagnostics(this.#failure);
   }
 
+  /** The last failure as one of the connection; undefined if `problem` is, or it is another one. */
+  get failure(): ConnectionError | undefined {
+    return this.problem !== undefined && this.#failure instanceof ConnectionError ? this.#failure : undefined;
+  }
+
   failed(error: unknown, cause: FailureCause): void {
     this.problem = errorMessage(error);
     this.cause = cause;
@@ -119,6 +124,16 @@ export class Recovery {
     return this.#options.restart === undefined ? this.problem !== undefined : this.#hasFailed;
   }
 
+  /** Whether it is a program whose last failure is not followed by a start yet. */
+  get isDown(): boolean {
+    return this.#options.restart !== undefined && this.#hasFailed;
+  }
+
+  /** Throws the last failure if it is a program that is down. */
+  throwIfDown(): void {
+    if (this.isDown) throw this.#stopped("failed");
+  }
+
   started(): void {
     if (this.#hasFailed) this.count += 1;
     this.#hasFailed = false;
@@ -128,16 +143,20 @@ export class Recovery {
   throwIfPausing(maxWaitMs: number): void {
     const { exhausted, waitMs } = this;
     if (exhausted === undefined && waitMs <= maxWaitMs) return;
+    throw this.#stopped(
+      exhausted === undefined
+        ? `failed and can be restarted in ${seconds(waitMs)}`
+        : `failed ${exhausted.limit} and will not be restarted for ${seconds(exhausted.exhaustedMs())}; last failure`,
+    );
+  }
+
+  #stopped(what: string): ConnectionError {
     const subject = `The upstream ${this.#options.name}`;
     const failure = this.#failure;
     const { problem, hint, diagnostics }: Partial<ConnectionError> = failure instanceof ConnectionError ? failure : {};
     const reason = failure instanceof Error ? `: ${problem ?? failure.message}` : "";
-    const message =
-      exhausted === undefined
-        ? `${subject} failed and can be restarted in ${seconds(waitMs)}${reason}`
-        : `${subject} failed ${exhausted.limit} and will not be restarted for ` +
-          `${seconds(exhausted.exhaustedMs())}; last failure${reason}`;
-    throw new ConnectionError("closed", message, { mayHaveRun: false, cause: failure, subject, hint, diagnostics });
+    const cause = { mayHaveRun: false, cause: failure, subject, hint, diagnostics };
+    return new ConnectionError("closed", `${subject} ${what}${reason}`, cause);
   }
 }
 

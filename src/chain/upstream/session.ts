@@ -4,6 +4,7 @@
 // restarts; only those to resources or tasks start and restart it.
 
 import { backoffMs, within } from "../../core/async.ts";
+import { isOfPages } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { ExpiringMap } from "../../core/expiring-map.ts";
 import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
@@ -208,7 +209,8 @@ export class UpstreamSession implements ListsOwner {
     let opened: UpstreamConnection | undefined;
     const open = async (listenContext: Context): Promise<Result> => {
       opened = undefined;
-      opened = await (grant.granted === undefined
+      const isUnwanted = isOfPages(context.caller) && supervisor.recovery.isDown;
+      opened = await (grant.granted === undefined && !isUnwanted
         ? supervisor.connect(signal)
         : needsUpstream
           ? this.#reconnect(signal)

@@ -24,7 +24,7 @@ export function sessionKeyFor(share: Share | undefined, caller: Caller, asks: bo
   const hasOwn =
     style === "session" && (share === "per-session" || (share === "per-caller" && principal === undefined));
   const isOwn = hasOwn || (asks && canBeAsked);
-  return { key: isOwn ? `own ${callerKey(caller, "client")}` : `all ${callerKey(caller, "owner")}`, isOwn };
+  return { key: isOwn ? `own ${callerKey(caller, "client")}` : `all ${callerKey(caller, "sessions")}`, isOwn };
 }
 
 /** What a session declares that several clients share. */

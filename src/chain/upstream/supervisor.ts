@@ -14,6 +14,7 @@ import {
   within,
   withTimeout,
 } from "../../core/async.ts";
+import { isOfPages } from "../../core/authentication.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -122,6 +123,7 @@ export class Supervisor {
     const options = this.#options;
     this.#calls += 1;
     try {
+      if (isOfPages(context.caller) && !this.isActive) this.recovery.throwIfDown();
       const opened = this.#current ?? (await this.#connectForCall(context.signal));
       let result: Result;
       try {

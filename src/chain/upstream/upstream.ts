@@ -4,6 +4,7 @@
 import type { Command } from "../../client/command.ts";
 import { callListener } from "../../core/listeners.ts";
 import type { Handler } from "../../core/handler.ts";
+import type { LiveServer } from "../../core/live-server.ts";
 import { EVALUATES_CODE, evaluatesCode } from "../../core/handler-marks.ts";
 import { defined } from "../../core/values.ts";
 import { runBy } from "../../process/runners.ts";
@@ -33,6 +34,10 @@ export interface Upstream extends Handler {
    * Does nothing in this process, or if `share` gives each session or request its own.
    */
   start(principal?: string): Promise<void>;
+  /** Its live sessions, if the target has them. For the operator of this process. */
+  live?(): ReadonlyMap<string, LiveServer>;
+  /** The tools that are known of it, as stored. Starts nothing. Absent in this process, where they are listed at once. */
+  knownTools?(principal?: string): Promise<readonly unknown[] | undefined>;
   /** Ends its sessions and processes. Waits at most `budgetMs`. */
   close(budgetMs?: number): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -84,6 +89,7 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
       restarts: 0,
     };
   handler.start = async (principal) => (await (loading ??= load())).start(principal);
+  handler.knownTools = async (principal) => (await (loading ??= load())).knownTools(principal);
   handler.close = async (budgetMs) => {
     isClosed = true;
     await (await loading)?.close(budgetMs);
@@ -94,10 +100,11 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
   return handler;
 }
 
-function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> | void }): Upstream {
+function inProcess(target: Handler & Partial<Pick<Upstream, "live" | "close">>): Upstream {
   let isClosed = false;
   const handler = target.bind(undefined) as Upstream;
   if (evaluatesCode(target)) handler[EVALUATES_CODE] = true;
+  if (target.live !== undefined) handler.live = () => target.live?.() ?? new Map();
   handler.called = () => undefined;
   handler.status = () => inProcessStatus(target, isClosed);
   handler.start = async () => undefined;

@@ -78,7 +78,7 @@ function matching(start: string, words: readonly string[]): string[] {
 /** What the first argument of a command can be, besides a file, by the first word of its usage. */
 async function firstWords({ name, usage }: Command): Promise<readonly string[]> {
   const [, first = ""] = new RegExp(`catenary ${name} \\[?([\\w|]+)`).exec(usage) ?? [];
-  if (first === "TARGET" || (first === "NAME" && name !== "add")) return serverNames();
+  if (first === "TARGET" || first === "SERVER" || (first === "NAME" && name !== "add")) return serverNames();
   if (first.startsWith("CLIENT")) return (await import("../../config/clients.ts")).CLIENTS.map((client) => client.name);
   if (first === "LANGUAGE") return (await import("../../live/languages.ts")).LANGUAGE_NAMES;
   return name === "completion" ? SHELLS : [];

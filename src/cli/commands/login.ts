@@ -5,7 +5,7 @@
 import { signOut } from "../../auth/oauth/sign-out.ts";
 import { hasStoredTokens, storedServers, type StoredServer } from "../../auth/oauth/stored-tokens.ts";
 import { fileTokens, type FileTokenStore } from "../../auth/oauth/token-stores.ts";
-import { connect } from "../../client/connect.ts";
+import { signInAt } from "../../config/sign-ins.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { boolean } from "../../core/fields.ts";
 import { defined } from "../../core/values.ts";
@@ -103,9 +103,6 @@ function openStore(): FileTokenStore {
   return fileTokens(undefined, { onNotice: printStatus });
 }
 
-/** A package manager may put the server to sleep; waiting for the user does not count. */
-const START_TIMEOUT_MS = 60_000;
-
 async function login({ words: [target, ...more], values }: ParsedLine<typeof LOGIN_FLAGS>): Promise<number> {
   if (target === undefined || more.length > 0) throw new UsageError(`login takes one TARGET\n\n${loginCommand.usage}`);
   const { url, headers, settings } = await findPlace(target, values);
@@ -121,10 +118,7 @@ async function login({ words: [target, ...more], values }: ParsedLine<typeof LOG
       busy,
     });
     const { signal } = interruption;
-    const client = await connect(url, { auth, headers, signal, startTimeoutMs: START_TIMEOUT_MS });
-    // Some servers let everybody connect, and ask when something is wanted of them.
-    if (client.capabilities.tools !== undefined) await client.listTools();
-    await client.close();
+    await signInAt(url, { auth, headers, signal });
   } catch (error) {
     if (interruption.signal.aborted) throw new ConnectionError("cancelled", "Cancelled", { cause: error });
     throw withAdvice(error, { canSignIn: true, hasToken: false });

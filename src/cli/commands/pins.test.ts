@@ -2,7 +2,8 @@
 
 import { expect, it } from "vitest";
 import { pinned } from "../../chain/pins.ts";
-import { difference, visible } from "./pins.ts";
+import { visible } from "../../core/visible.ts";
+import { difference } from "./pins.ts";
 
 it.each([
   ["plain text, ünïcödé, 日本語", "plain text, ünïcödé, 日本語"],

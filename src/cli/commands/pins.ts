@@ -2,28 +2,26 @@
 // approves them. What a server wrote is shown with escapes for characters that a reader cannot see, since that is where
 // instructions to a model hide.
 
-import { dirname, resolve } from "node:path";
-import { Pins, PIN_KINDS, PIN_NOUNS } from "../../chain/pins.ts";
-import type { Definition, Pin, PinKind, PinnedDefinition } from "../../chain/pins.ts";
+import { resolve } from "node:path";
+import { Pins, PIN_NOUNS, type PinnedDefinition } from "../../chain/pins.ts";
 import { ConfigError, loadConfig } from "../../config/index.ts";
+import {
+  approveHeld,
+  changedLines,
+  pinFilesOf,
+  type PinnedItem,
+  readPinnedItems,
+  stateOf,
+} from "../../config/pinned-items.ts";
 import { nearest } from "../../core/options.ts";
-import { isObject } from "../../core/values.ts";
 import { boolean } from "../../core/fields.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { flag, type ParsedLine } from "../flags.ts";
 import { CONFIG, requireConfig } from "../target/target.ts";
-import { diffLines, paintDiff } from "../terminal/line-diff.ts";
+import { paintDiff } from "../terminal/line-diff.ts";
 import { hintFor, paint, printJson, printTrusted } from "../terminal/output.ts";
 import { oneLine, quoteWord } from "../terminal/text.ts";
-
-interface Found {
-  readonly pins: Pins;
-  readonly server: string;
-  readonly kind: PinKind;
-  readonly name: string;
-  readonly pin: Pin;
-}
 
 const FLAGS = {
   file: flag("FILE", "The file of approved definitions, if it is not that of a config.", {
@@ -68,10 +66,10 @@ async function pins({ words: operands, values }: ParsedLine<typeof FLAGS>): Prom
     throw new UsageError(`${hint}\n${pinsCommand.usage}`);
   }
   const files = await pinFiles(config, values.file);
-  const all: Found[] = [];
-  for (const file of files) all.push(...(await readItems(file)));
+  const all: PinnedItem[] = [];
+  for (const file of files) all.push(...(await readPinnedItems(new Pins(file))));
   const chosen = wanted.length === 0 ? all : wanted.flatMap((name) => choose(name, all, files));
-  if (action === "approve") await approve(chosen);
+  if (action === "approve") await approveHeld(chosen);
   if (action === "reset") await reset(chosen, wanted);
   if (values.json === true) printJson({ items: chosen.map((item) => toJson(item, action)) });
   else if (action === undefined) show(chosen, wanted.length > 0, config, values.file);
@@ -88,27 +86,13 @@ async function pinFiles(config: string | undefined, file: string | undefined): P
     if (!(error instanceof ConfigError)) throw error;
     throw new UsageError(`${path} has problems, which \`catenary check ${path}\` shows; or name the FILE with --file`);
   });
-  const entries = [...loaded.chain, ...[...loaded.upstreams.values()].flatMap(({ use }) => use)];
-  const files = new Set<string>();
-  for (const entry of entries) {
-    if (entry.kind !== "named" || entry.name !== "pin") continue;
-    const file = isObject(entry.options) ? entry.options["file"] : undefined;
-    files.add(await Pins.fileIn(dirname(resolve(path)), file));
-  }
-  if (files.size > 0) return [...files];
+  const files = await pinFilesOf(loaded);
+  if (files.length > 0) return files;
   throw new UsageError(`${path} does not use the middleware pin; add it: "chain": ["pin"]`);
 }
 
-async function readItems(file: string): Promise<readonly Found[]> {
-  const pins = new Pins(file);
-  await pins.refresh();
-  return [...pins.servers].flatMap(([server, { pins: byKind }]) =>
-    PIN_KINDS.flatMap((kind) => [...byKind[kind]].map(([name, pin]) => ({ pins, server, kind, name, pin }))),
-  );
-}
-
 /** The items that SERVER or SERVER/NAME means. */
-function choose(wanted: string, all: readonly Found[], files: readonly string[]): readonly Found[] {
+function choose(wanted: string, all: readonly PinnedItem[], files: readonly string[]): readonly PinnedItem[] {
   const matching = all.filter(({ server, name }) => wanted === server || wanted === `${server}/${name}`);
   if (matching.length > 0) return matching;
   const servers = [...new Set(all.map(({ server }) => server))];
@@ -122,19 +106,7 @@ function choose(wanted: string, all: readonly Found[], files: readonly string[])
   throw new NotFoundError(`There are no definitions of ${oneLine(wanted)}; ${known}`);
 }
 
-async function approve(chosen: readonly Found[]): Promise<void> {
-  for (const { pins: file, server, kind, name, pin } of chosen) {
-    // Only what was shown: the server may have changed it again meanwhile.
-    await file.change(() => {
-      const now = file.find(server, kind, name);
-      if (pin.held === undefined || now?.held?.digest !== pin.held.digest) return false;
-      file.set(server, kind, name, { approved: pin.held });
-      return true;
-    });
-  }
-}
-
-async function reset(chosen: readonly Found[], wanted: readonly string[]): Promise<void> {
+async function reset(chosen: readonly PinnedItem[], wanted: readonly string[]): Promise<void> {
   for (const { pins: file, server, kind, name } of chosen) {
     await file.change(() => {
       if (wanted.includes(server)) file.forget(server);
@@ -144,19 +116,14 @@ async function reset(chosen: readonly Found[], wanted: readonly string[]): Promi
   }
 }
 
-function stateOf({ approved, held }: Pin): "approved" | "changed" | "new" {
-  if (held === undefined) return "approved";
-  return approved === undefined ? "new" : "changed";
-}
-
-function toJson({ server, kind, name, pin }: Found, action: "approve" | "reset" | undefined): object {
+function toJson({ server, kind, name, pin }: PinnedItem, action: "approve" | "reset" | undefined): object {
   const [approved, held] = action === "approve" ? [pin.held ?? pin.approved, undefined] : [pin.approved, pin.held];
   const state = action === "reset" ? "forgotten" : action === "approve" ? "approved" : stateOf(pin);
   return { server, kind: PIN_NOUNS[kind], name, state, approved: approved?.definition, held: held?.definition };
 }
 
-function report(chosen: readonly Found[], action: "approve" | "reset"): void {
-  const isDone = ({ pin }: Found): boolean => action === "reset" || pin.held !== undefined;
+function report(chosen: readonly PinnedItem[], action: "approve" | "reset"): void {
+  const isDone = ({ pin }: PinnedItem): boolean => action === "reset" || pin.held !== undefined;
   for (const item of chosen.filter(isDone)) {
     printTrusted(`${action === "approve" ? "approved" : "forgotten"}  ${label(item)}\n`);
     // The server may have changed it again since the list was shown.
@@ -165,14 +132,19 @@ function report(chosen: readonly Found[], action: "approve" | "reset"): void {
   if (!chosen.some(isDone)) printTrusted("Nothing is held back, so there is nothing to approve\n");
 }
 
-function label({ server, kind, name }: Pick<Found, "server" | "kind" | "name">): string {
+function label({ server, kind, name }: Pick<PinnedItem, "server" | "kind" | "name">): string {
   return `${PIN_NOUNS[kind]} ${oneLine(server)}${kind === "server" ? "" : `/${oneLine(name)}`}`;
 }
 
 const NOTHING_YET =
   "Nothing is approved or held back yet. To let the servers list what they offer: catenary tools CONFIG\n";
 
-function show(chosen: readonly Found[], isWhole: boolean, config: string | undefined, file: string | undefined): void {
+function show(
+  chosen: readonly PinnedItem[],
+  isWhole: boolean,
+  config: string | undefined,
+  file: string | undefined,
+): void {
   const held = chosen.filter(({ pin }) => pin.held !== undefined);
   const approved = chosen.filter(({ pin }) => pin.held === undefined);
   if (chosen.length === 0) printTrusted(hintFor(process.stdout, NOTHING_YET));
@@ -197,35 +169,11 @@ function show(chosen: readonly Found[], isWhole: boolean, config: string | undef
 
 /** What has changed from one definition to another: the lines of each field that differ. */
 export function difference(from: PinnedDefinition | undefined, to: PinnedDefinition | undefined): string {
-  const [before, after] = [from?.definition, to?.definition];
-  if ((from !== undefined && before === undefined) || after === undefined) {
-    return "    (the definition is too long to be shown)\n";
-  }
-  const fields = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after)])];
+  const fields = changedLines(from, to);
+  if (fields === undefined) return "    (the definition is too long to be shown)\n";
   return fields
-    .map((field) => {
-      const [old, now] = [linesOf(before, field), linesOf(after, field)];
-      const isSame = old.join("\n") === now.join("\n");
-      if (isSame && from !== to) return "";
-      const lines = isSame ? now.map((line) => `  ${line}`) : diffLines(old, now, 1).map(paintDiff);
-      return [`    ${oneLine(field)}:\n`, ...lines.map((line) => `      ${line}\n`)].join("");
-    })
+    .map(({ field, lines }) =>
+      [`    ${oneLine(field)}:\n`, ...lines.map((line) => `      ${paintDiff(line)}\n`)].join(""),
+    )
     .join("");
-}
-
-/** A description by its lines, anything else as JSON on several lines. All characters are visible. */
-function linesOf(definition: Definition | undefined, field: string): readonly string[] {
-  const value = definition?.[field];
-  if (value === undefined) return [];
-  const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
-  return text.split("\n").map(visible);
-}
-
-/** What a reader cannot see or tell apart from a space: control and format characters, fillers, odd spaces. */
-const INVISIBLE = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
-
-/** Shows invisible characters as escapes, such as `\u{e0041}`. */
-export function visible(text: string): string {
-  const escape = (character: string): string => `\\u{${character.codePointAt(0)?.toString(16)}}`;
-  return text.replaceAll("\t", "    ").replaceAll(INVISIBLE, escape);
 }

@@ -178,7 +178,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   const { url = "" } = serving;
   const { host = LISTEN_DEFAULTS.host, allowedHosts } = http;
   const announced = { url, source: name, name, host, allowedHosts, ...banner };
-  announce(serving, announced, line.values.json === true ? { url } : undefined);
+  announce(() => serving.close(), announced, line.values.json === true ? { url } : undefined);
 }
 
 /** The headers and credentials for a URL: a token, or a sign-in. */

@@ -4,23 +4,25 @@
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import type { ConsoleHost } from "../../console/host.ts";
 import type { Gateway } from "../../chain/gateway.ts";
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
-import { defined, errorMessage } from "../../core/values.ts";
+import { packageVersion } from "../../core/files.ts";
+import { defined } from "../../core/values.ts";
 import type { Config } from "../../config/index.ts";
 import { LISTEN_DEFAULTS } from "../../http/server/defaults.ts";
+import type { HttpRequest } from "../../http/server/http-request.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
 import { boolean, string } from "../../core/fields.ts";
-import { evaluatesCode } from "../../core/handler-marks.ts";
+import { evaluatesCode, PAGES } from "../../core/handler-marks.ts";
 import { LANGUAGES, orList } from "../../live/languages.ts";
 import type { Compat } from "../../protocol/compat.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
 import { firstGiven, flag, oneOf, section, type FlagValues, type ParsedLine } from "../flags.ts";
-import type { GatewayInfo } from "../serve/control.ts";
 import type { OpenedGateway } from "../serve/gateway.ts";
 import { EventLog, LOG_FORMATS } from "../serve/event-log.ts";
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
@@ -42,6 +44,7 @@ import { setUpToken } from "../serve/token.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";
+import { ownCommand } from "../terminal/output.ts";
 import { CONFIG, isConfig, requireConfig } from "../target/target.ts";
 
 const GATEWAY_FLAGS = {
@@ -60,7 +63,7 @@ const GATEWAY_FLAGS = {
   start: boolean(
     "Starts all servers at once instead of with the first request. `start` in [an entry](config.md) does so for one. With a token, they are started for its callers.",
   ),
-  watch: boolean("[Reads the config again](#reading-the-config-again) when it has changed; SIGHUP does so too."),
+  reload: boolean("[Reads the config again](#reading-the-config-again) when it has changed; SIGHUP does so too."),
   "log-format": oneOf(
     "FORMAT",
     "`text` (the default), or `json`: each line on stderr is an object with `time`, `level`, `message`, and `upstream` and `stream` where they apply. The middleware `log` then writes JSON too, unless its `format` is set.",
@@ -78,10 +81,14 @@ const GATEWAY_FLAGS = {
 const UP_FLAGS = {
   ...SERVE_FLAGS,
   ...GATEWAY_FLAGS,
+  "no-open": boolean(
+    "Does not open [the console](../how-to/console.md) in a browser. It is never opened in CI, over ssh, or without a terminal.",
+  ),
   ...section("Over HTTP", OPEN_ENDPOINT_FLAGS),
   json: {
     ...OPEN_ENDPOINT_FLAGS.json,
-    description: 'Prints one line on stdout when ready: `{"url", "upstreams"}`, and `token` if one was generated.',
+    description:
+      'Prints one line on stdout when ready: `{"url", "upstreams", "console"}`, and `token` if one was generated.',
     section: "Over HTTP",
   },
 };
@@ -149,17 +156,20 @@ interface Source {
   readonly starter?: MemoryConfig["starter"];
 }
 
-/** Starts servers as asked for, and applies changes of the config. `checks` throw if one must not be served. */
+/**
+ * Starts servers as asked for, and applies changes of the config. `checks` throw if one must not be served. Returns how to
+ * read the config again, if it is a file.
+ */
 async function operate(
   { configured, source, log }: Source,
   values: FlagValues<typeof GATEWAY_FLAGS>,
   principal?: string,
   checks: { readonly config?: (next: Config) => Promise<void>; readonly gateway?: (next: Gateway) => void } = {},
-): Promise<void> {
-  if (configured === undefined) return;
+): Promise<(() => Promise<boolean>) | undefined> {
+  if (configured === undefined) return undefined;
   const { running, load } = configured;
   running.start({ isAll: values.start === true, principal });
-  if (load === undefined) return;
+  if (load === undefined) return undefined;
   const { Reloader } = await import("../serve/reload.ts");
   const loadChecked = async (): Promise<Config> => {
     const next = await load();
@@ -167,28 +177,30 @@ async function operate(
     return next;
   };
   const reloader = new Reloader({ path: source, running, log, load: loadChecked, check: checks.gateway });
-  if (values.watch === true) reloader.watch();
+  if (values.reload === true) reloader.watch();
   // A gateway whose terminal is closed would go on unseen, so it ends with the terminal.
   reloader.reloadAtSignal(() => process.kill(process.pid, "SIGTERM"));
+  return () => reloader.reload();
 }
 
-/** Opens the socket for `catenary status`, `logs` and `restart`. The gateway serves without it too. */
-async function openSocket({ configured, source, log }: Source, url: string, token: string | undefined): Promise<void> {
-  if (configured === undefined) return;
+/** What the console and the control socket need of this gateway. */
+function hostOf(
+  { configured, source, name, log }: Source & Required<Pick<Source, "configured">>,
+  url: string,
+  reload: (() => Promise<boolean>) | undefined,
+): ConsoleHost {
   const { running, load } = configured;
   const startedAt = new Date().toISOString();
-  const { openControl } = await import("../serve/control.ts");
-  const info = (): GatewayInfo => ({
-    ...(load !== undefined && { config: resolve(source) }),
-    ...{ pid: process.pid, source: load === undefined ? source : resolve(source), url, startedAt },
-    upstreams: running.gateway.status(),
-  });
-  try {
-    await openControl({ info, token, log, restart: (name) => running.restart(name, DRAIN_MS) });
-  } catch (error) {
-    const message = `catenary status, logs and restart cannot reach this gateway: ${errorMessage(error)}`;
-    log.write({ level: "warning", message });
-  }
+  const config = load === undefined ? undefined : resolve(source);
+  const facts = { name, version: packageVersion(), pid: process.pid, source: config ?? source, url, startedAt };
+  const command = ownCommand();
+  return {
+    running,
+    log,
+    reload,
+    info: () => ({ ...facts, ...defined({ config, command: command === "catenary" ? undefined : command }) }),
+    restart: (upstream) => running.restart(upstream, DRAIN_MS),
+  };
 }
 
 /** Ready unless all servers have failed, since one broken server must not take the others away. */
@@ -258,16 +270,16 @@ interface ConfigFile {
 
 /** The config; or the sessions of --live; or, for `up` in a folder without a config, the starter. */
 async function chooseConfig({ file, command, values }: GatewayLine): Promise<ConfigFile | MemoryConfig> {
-  const { live, sandbox = false, watch = false, code = false } = values;
+  const { live, sandbox = false, reload = false, code = false } = values;
   if (live !== undefined) {
     if (file !== undefined) throw new UsageError("Give --live or a config, not both");
-    if (watch) throw new UsageError("--watch needs a config");
+    if (reload) throw new UsageError("--reload needs a config");
     if (code) throw new UsageError("--code needs a config, whose tools the code can call");
     const { liveConfig } = await import("../serve/without-config.ts");
     return liveConfig(live, sandbox);
   }
   if (sandbox) throw new UsageError('--sandbox needs --live; in a config, write "sandbox": true');
-  if (file === undefined && command === "up" && !watch && !existsSync(CONFIG)) {
+  if (file === undefined && command === "up" && !reload && !existsSync(CONFIG)) {
     if (code) throw new UsageError("--code needs a config, whose tools the code can call");
     const { starterConfig } = await import("../serve/without-config.ts");
     return starterConfig();
@@ -291,7 +303,7 @@ async function openModule(path: string): Promise<Source> {
 async function serveHttp(
   opened: Source,
   flags: ServeHttpOptions,
-  values: FlagValues<typeof UP_FLAGS>,
+  values: Omit<FlagValues<typeof UP_FLAGS>, "no-open"> & { readonly "no-open"?: boolean | undefined },
   { isUp = false, ...options }: ServeOptions & { readonly isUp?: boolean },
 ): Promise<undefined> {
   const { handler, gateway, token, callers, sees, source, name, starter } = opened;
@@ -301,12 +313,17 @@ async function serveHttp(
   const health =
     gateway &&
     ((principal: string | undefined): Health => healthOf(gateway, (server) => sees?.(server, principal) ?? true));
+  const { configured } = opened;
+  const hasConsole = configured !== undefined && (configured.running.config.console ?? isUp);
+  let answerPage = (_request: HttpRequest): boolean => false;
   const http = { ...opened.http, ...defined({ health }), ...auth, ...flags };
   await refuseSelfCalls(opened.configured?.running.config, http);
+  const served: typeof handler & { [PAGES]?: (request: HttpRequest) => boolean } = handler;
+  if (hasConsole) served[PAGES] = (request) => answerPage(request);
   const serving = await startServing(handler, { ...options, http });
   const principal = auth.auth === undefined || auth.auth === false ? undefined : TOKEN_PRINCIPAL;
   const isOpen = token === undefined && callers?.().size === 0;
-  await operate(opened, values, principal, {
+  const reload = await operate(opened, values, principal, {
     config: async (next) => {
       if (isOpen && next.callers.size > 0)
         throw new UsageError("callers were added, and no token was required before: restart the gateway");
@@ -318,18 +335,38 @@ async function serveHttp(
     },
   });
   const { url = "" } = serving;
-  await openSocket(opened, url, banner.token);
+  let link: string | undefined;
+  let closeConsole = (): void => undefined;
+  if (configured !== undefined) {
+    const { openConsoleOf } = await import("../serve/console.ts");
+    const console = await openConsoleOf(hostOf({ ...opened, configured }, url, reload), {
+      token: banner.token,
+      hasToken: principal !== undefined,
+      isServed: hasConsole,
+    });
+    answerPage = console.answerPage;
+    closeConsole = console.close;
+    link = console.link?.();
+  }
   const upstreams = isUp && gateway !== undefined ? statusAtStart(gateway, opened, values.start === true) : undefined;
-  const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
+  const json =
+    values.json === true ? { url, ...(upstreams && { upstreams }), ...defined({ console: link }) } : undefined;
   const { host = LISTEN_DEFAULTS.host, allowedHosts } = http;
-  const announced = { url, source, name, host, allowedHosts, ...banner };
+  const announced = { url, source, name, host, allowedHosts, ...banner, ...defined({ console: link }) };
+  const close = (): Promise<void> => {
+    closeConsole();
+    return serving.close();
+  };
   if (starter !== undefined) {
     const { starterLines } = await import("../serve/without-config.ts");
-    announce(serving, announced, json, await starterLines(announced, starter));
-    return;
+    announce(close, announced, json, await starterLines(announced, starter));
+  } else {
+    const [address = "", ...entry] = bannerLines(announced);
+    announce(close, announced, json, [address, ...(upstreams ? [upstreamTable(upstreams).trimEnd()] : []), ...entry]);
   }
-  const [address = "", ...entry] = bannerLines(announced);
-  announce(serving, announced, json, [address, ...(upstreams ? [upstreamTable(upstreams).trimEnd()] : []), ...entry]);
+  if (!isUp || link === undefined || json !== undefined || values["no-open"] === true) return;
+  const { mayOpenBrowser, openConsole } = await import("../serve/open-console.ts");
+  if (mayOpenBrowser()) await openConsole(link);
 }
 
 /** The status of the upstreams, those that are being started as such, even if their process does not run yet. */

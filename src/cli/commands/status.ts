@@ -1,75 +1,110 @@
 // `catenary status`, `logs` and `restart`: show and change a gateway that runs, over its control socket.
 
-import { resolve } from "node:path";
+import type { UpstreamStatus } from "../../chain/upstream/options.ts";
+import type { Filter } from "../../console/filter.ts";
+import type { CallPage, CallRow, GatewayDocument, Overview, ServerCard } from "../../console/types.ts";
 import { boolean } from "../../core/fields.ts";
-import { EXIT, UnreachableError, UsageError } from "../command.ts";
+import { EXIT, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
-import { flag } from "../flags.ts";
-import { askGateway, findGateways, readLog, type RunningGateway } from "../serve/control.ts";
+import { callLine, duration } from "../show/call-rows.ts";
+import { askGateway, readLog, type RunningGateway } from "../serve/control.ts";
 import { formatEntry } from "../serve/event-log.ts";
 import { upstreamTable } from "../serve/upstream-report.ts";
-import { CONFIG } from "../target/target.ts";
-import { paint, printJson, printTrusted } from "../terminal/output.ts";
-import { oneLine } from "../terminal/text.ts";
+import { CHOICE, GATEWAY_FLAG, runningGateways, theGateway } from "../target/running-gateway.ts";
+import { paint, printJson, printTrusted, terminalWidth } from "../terminal/output.ts";
+import { oneLine, pad, widthOf } from "../terminal/text.ts";
+import { FILTER_ABOUT, parseFilterLine, readFilter } from "./watch.ts";
 
-const GATEWAY_FLAG = {
-  gateway: flag("WHICH", "The gateway, if several run: its config, its URL or its process id.", {
-    expected: "a config, a URL or a process id",
-  }),
+const STATUS_FLAGS = {
+  calls: boolean("Shows the last 1,000 calls, the newest last; only those that FILTER matches."),
+  ...GATEWAY_FLAG,
+  json: boolean(
+    'Prints `{"gateways": [{"pid", "config", "source", "url", "startedAt", "upstreams", "servers"}]}`; `upstreams` has the [status](chain.md#status) of each server, `servers` its figures ([`ServerCard`](console-api.md#documents)). With `--calls`: `{"calls": [...]}`, the newest first ([`CallRow`](console-api.md#documents)).',
+  ),
 };
-
-const CHOICE = `By default, the only gateway that runs, or the one of ./${CONFIG}.`;
-
-/** Throws an UnreachableError if none runs, or not the one that is meant. */
-async function runningGateways(which: string | undefined): Promise<readonly RunningGateway[]> {
-  const all = await findGateways();
-  if (all.length === 0) throw new UnreachableError("No gateway runs; start one with catenary up");
-  if (which === undefined) return all;
-  const matching = all.filter(
-    ({ pid, url, config }) => which === String(pid) || which === url || resolve(which) === config,
-  );
-  if (matching.length > 0) return matching;
-  throw new UnreachableError(`No gateway runs for ${which}; ${running(all)}`);
-}
-
-async function theGateway(which: string | undefined): Promise<RunningGateway> {
-  const all = await runningGateways(which);
-  const here = all.filter(({ config }) => config === resolve(CONFIG));
-  const [first, ...others] = all.length > 1 && here.length > 0 ? here : all;
-  if (first !== undefined && others.length === 0) return first;
-  throw new UsageError(`Several gateways run: choose one with --gateway URL; ${running(all)}`);
-}
-
-function running(all: readonly RunningGateway[]): string {
-  return `there are ${all.map(({ url, source }) => `${oneLine(url)} (${oneLine(source)})`).join(", ")}`;
-}
 
 export const statusCommand: Command = command({
   name: "status",
-  usage: "[--gateway WHICH] [--json]",
+  usage: "[--gateway WHICH] [--json]\n--calls [FILTER...] [--gateway WHICH] [--json]",
   about: `Shows the gateways of this user that run (\`catenary up\`, and \`catenary serve --http\` without a module), and the
-state of their servers. Without --gateway, shows all.`,
-  flags: {
-    ...GATEWAY_FLAG,
-    json: boolean(
-      'Prints `{"gateways": [{"pid", "config", "source", "url", "startedAt", "upstreams"}]}`; `upstreams` has the [status](chain.md#status) of each server.',
-    ),
-  },
+state of their servers, with calls, errors, the time that 95 of 100 calls stay below, tools and the tokens of their
+definitions, as far as they are known. Without --gateway, shows all. With --calls, shows the last 1,000 calls of one.
+
+${FILTER_ABOUT}`,
+  flags: STATUS_FLAGS,
   exits: "0 ok; 1 wrong command line; 4 no gateway runs, or not the one that `--gateway` names.",
-  async run({ values }) {
-    const gateways = await runningGateways(values.gateway);
+  words: Infinity,
+  parse: (args) => parseFilterLine("status", args, STATUS_FLAGS),
+  async run({ words, values }) {
+    if (values.calls === true) return showCalls(readFilter(words), values.gateway, values.json === true);
+    if (words.length > 0) throw new UsageError(`status takes a filter only with --calls: ${words.join(" ")}`);
+    const gateways = await Promise.all((await runningGateways(values.gateway)).map(withServers));
     if (values.json === true) {
       printJson({ gateways: gateways.map(({ socket: _socket, ...gateway }) => gateway) });
       return EXIT.ok;
     }
-    for (const { source, url, pid, startedAt, upstreams } of gateways) {
+    for (const { source, url, pid, startedAt, upstreams, servers } of gateways) {
       const since = `pid ${pid}, since ${oneLine(startedAt)}`;
       printTrusted(`${oneLine(source)} at ${paint("cyan", oneLine(url), process.stdout)} (${since})\n`);
       printTrusted(upstreamTable(upstreams, process.stdout));
+      printTrusted(trafficTable(servers));
     }
     return EXIT.ok;
   },
 });
+
+/** A gateway of an earlier version has no figures. */
+async function withServers(
+  gateway: RunningGateway,
+): Promise<RunningGateway & { readonly servers: readonly ServerCard[] }> {
+  const overview = await askGateway(gateway.socket, "GET", "/overview").catch(() => ({ servers: [] }));
+  return { ...gateway, servers: (overview as Pick<Overview, "servers">).servers };
+}
+
+/** Figures of the servers that have any. */
+function trafficTable(servers: readonly ServerCard[]): string {
+  const known = servers.filter(({ calls, tools }) => calls > 0 || tools !== undefined);
+  if (known.length === 0) return "";
+  const count = (value: number | undefined): string => (value === undefined ? "-" : value.toLocaleString("en"));
+  const rows = known.map(({ name, calls, errors, p95, tools, tokens, isEstimated }) => [
+    oneLine(name),
+    ...[
+      count(calls),
+      count(errors),
+      p95 === undefined ? "-" : duration(p95),
+      count(tools),
+      `${isEstimated === true ? "~" : ""}${count(tokens)}`,
+    ],
+  ]);
+  const table = [["", "calls", "errors", "p95", "tools", "tokens"], ...rows];
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => widthOf(row[column] ?? "")))) ?? [];
+  const lines = table.map((row) =>
+    row
+      .map((cell, column) => (column === 0 ? pad(widths[0] ?? 0, cell) : cell.padStart(widths[column] ?? 0)))
+      .join("  "),
+  );
+  return lines.map((line) => `  ${line}\n`).join("");
+}
+
+const LAST_CALLS = 1_000;
+
+async function showCalls(filter: Filter, which: string | undefined, isJson: boolean): Promise<number> {
+  const { socket } = await theGateway(which);
+  const query = new URLSearchParams({ filter: filter.text, limit: String(LAST_CALLS) });
+  const { calls } = (await askGateway(socket, "GET", `/calls?${query.toString()}`)) as CallPage;
+  if (isJson) {
+    printJson({ calls });
+    return EXIT.ok;
+  }
+  const width = terminalWidth(process.stdout);
+  for (const row of calls.toSorted(byCall)) printTrusted(`${callLine(row, width)}\n`);
+  return EXIT.ok;
+}
+
+/** In the order in which calls began, with what is nested under each behind it. */
+function byCall(one: CallRow, other: CallRow): number {
+  return (one.parent ?? one.id) - (other.parent ?? other.id) || one.id - other.id;
+}
 
 export const logsCommand: Command = command({
   name: "logs",
@@ -104,9 +139,8 @@ finish at the old process; clients stay connected.`,
   needs: "the name of a server",
   async run({ words: [name = ""], values }) {
     const { socket } = await theGateway(values.gateway);
-    const path = `/restart?${new URLSearchParams({ upstream: name }).toString()}`;
-    const { upstreams } = (await askGateway(socket, "POST", path)) as RunningGateway;
-    const status = upstreams[name] as RunningGateway["upstreams"][string];
+    const { upstreams } = (await askGateway(socket, "POST", "/restart", { server: name })) as GatewayDocument;
+    const status = upstreams[name] as UpstreamStatus;
     if (values.json === true) printJson(status);
     else printTrusted(upstreamTable({ [name]: status }, process.stdout));
     return EXIT.ok;

@@ -1,46 +1,23 @@
-// The control socket of a running gateway: HTTP and JSON on a Unix socket that only its user can open. `catenary status`,
-// `logs` and `restart` find the sockets of all running gateways in their folders.
+// The control socket of a running gateway: the API of the console over HTTP on a Unix socket that only its user can open,
+// and what only that user may know. `catenary status`, `logs`, `watch` and others find the sockets of all running gateways
+// in their folders.
 
 import { once } from "node:events";
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import { createServer, request as httpRequest, type IncomingMessage, type Server } from "node:http";
 import { chmod, readdir, rm } from "node:fs/promises";
 import { rmSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { text as readText } from "node:stream/consumers";
-import type { UpstreamStatus } from "../../chain/upstream/options.ts";
+import { createApi } from "../../console/api.ts";
+import type { Route } from "../../console/route.ts";
+import type { GatewayDocument } from "../../console/types.ts";
 import { unref } from "../../core/async.ts";
 import { makePrivateDirectory, stateDirectory } from "../../core/private-files.ts";
 import { defined, errorMessage } from "../../core/values.ts";
+import { NodeHttpRequest } from "../../http/server/node-request.ts";
 import { NotFoundError, UnreachableError } from "../command.ts";
-import type { EventLog, LogEntry } from "./event-log.ts";
-
-/** What a running gateway tells about itself. */
-export interface GatewayInfo {
-  readonly pid: number;
-  /** The absolute path of the config; absent if it is served without one. */
-  readonly config?: string;
-  /** What is served, for people. */
-  readonly source: string;
-  readonly url: string;
-  readonly startedAt: string;
-  readonly upstreams: Readonly<Record<string, UpstreamStatus>>;
-}
-
-export interface ControlledGateway {
-  info(): GatewayInfo;
-  /** The generated token that callers must send, so that other commands of this user can call. */
-  readonly token?: string | undefined;
-  readonly log: EventLog;
-  /** Rejects with the reason if the upstream cannot be restarted. */
-  restart(upstream: string): Promise<void>;
-}
+import type { LogEntry } from "./event-log.ts";
 
 /** The longest path of a Unix socket on all systems. */
 const MAX_SOCKET_PATH = 100;
@@ -58,9 +35,11 @@ function socketFolders(): readonly string[] {
 }
 
 /** Opens the socket. Rejects if each folder could be used by others, or it cannot be opened there. */
-export async function openControl(gateway: ControlledGateway): Promise<void> {
+export async function openControl(routes: readonly Route[]): Promise<void> {
+  const api = createApi(routes);
   const server = createServer((request, response) => {
-    answer(gateway, request, response).catch((error: unknown) => send(response, 500, { error: errorMessage(error) }));
+    const received = new NodeHttpRequest(request, response);
+    api(received, received.path.slice(1));
   });
   const [first = "", second = first] = socketFolders();
   const path = await openIn(server, first).catch((error: unknown) =>
@@ -81,47 +60,8 @@ async function openIn(server: Server, folder: string): Promise<string> {
   return path;
 }
 
-async function answer(gateway: ControlledGateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
-  const upstream = searchParams.get("upstream") ?? undefined;
-  if (upstream !== undefined && !Object.hasOwn(gateway.info().upstreams, upstream)) {
-    const names = Object.keys(gateway.info().upstreams).join(", ");
-    return send(response, 404, { error: `There is no server ${upstream}; there are ${names}` });
-  }
-  if (pathname === "/status") return send(response, 200, gateway.info());
-  if (pathname === "/token") return send(response, 200, defined({ token: gateway.token }));
-  if (pathname === "/logs") return sendLog(gateway.log, response, upstream, searchParams.has("follow"));
-  if (pathname !== "/restart" || request.method !== "POST" || upstream === undefined) {
-    return send(response, 404, { error: `There is no ${pathname}` });
-  }
-  try {
-    await gateway.restart(upstream);
-  } catch (error) {
-    return send(response, 409, { error: errorMessage(error) });
-  }
-  return send(response, 200, gateway.info());
-}
-
-function send(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-}
-
-/** A caller that does not read loses entries. */
-const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
-
-function sendLog(log: EventLog, response: ServerResponse, upstream: string | undefined, isFollowed: boolean): void {
-  const write = (entry: LogEntry): void => {
-    const isAsked = upstream === undefined || entry.upstream === upstream;
-    if (isAsked && response.writableLength < MAX_UNREAD_BYTES) response.write(`${JSON.stringify(entry)}\n`);
-  };
-  response.writeHead(200, { "content-type": "application/x-ndjson" });
-  for (const entry of log.recent(upstream)) write(entry);
-  if (isFollowed) response.once("close", log.follow(write));
-  else response.end();
-}
-
 /** A running gateway, as its socket shows it. */
-export interface RunningGateway extends GatewayInfo {
+export interface RunningGateway extends GatewayDocument {
   readonly socket: string;
 }
 
@@ -144,7 +84,7 @@ async function findIn(folder: string): Promise<readonly RunningGateway[]> {
   const gateways = await Promise.all(
     sockets.map(async (socket): Promise<RunningGateway[]> => {
       try {
-        const info = (await askGateway(socket, "GET", "/status")) as GatewayInfo;
+        const info = (await askGateway(socket, "GET", "/status")) as GatewayDocument;
         // A gateway of an earlier version has only its config.
         return [{ ...info, source: info.source ?? info.config ?? "", socket }];
       } catch (error) {
@@ -169,47 +109,80 @@ export async function tokenOf(url: string): Promise<string | undefined> {
 const ANSWER_MS = 5_000;
 
 /** Resolves to the JSON document of the answer. */
-export async function askGateway(socket: string, method: string, path: string): Promise<unknown> {
-  const response = await open(socket, method, path, method === "GET" ? ANSWER_MS : undefined);
+export async function askGateway(
+  socket: string,
+  method: "GET" | "POST",
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const response = await open(socket, method, path, { body, timeoutMs: method === "GET" ? ANSWER_MS : undefined });
   return JSON.parse(await readText(response));
+}
+
+/** Calls back with each event of a stream, until it or the gateway ends, or the signal is aborted. */
+export async function followGateway(
+  socket: string,
+  path: string,
+  onEvent: (name: string, data: unknown) => void,
+  signal?: AbortSignal,
+): Promise<void> {
+  const response = await open(socket, "GET", path, { signal });
+  let rest = "";
+  try {
+    for await (const chunk of response.setEncoding("utf8")) {
+      const events = `${rest}${chunk as string}`.split("\n\n");
+      rest = events.pop() ?? "";
+      for (const event of events) {
+        const [, name, json] = /^event: (.*)\ndata: (.*)$/.exec(event) ?? [];
+        if (name !== undefined && json !== undefined) onEvent(name, JSON.parse(json));
+      }
+    }
+  } catch {
+    // The gateway has ended, or the signal was aborted.
+  }
 }
 
 /** Calls back with each entry of the log; with `isFollowed`, until the gateway ends. */
 export async function readLog(
   socket: string,
-  upstream: string | undefined,
+  server: string | undefined,
   isFollowed: boolean,
   onEntry: (entry: LogEntry) => void,
 ): Promise<void> {
-  const query = new URLSearchParams(defined({ upstream, follow: isFollowed ? "1" : undefined }));
-  const response = await open(socket, "GET", `/logs?${query.toString()}`);
-  let rest = "";
-  try {
-    for await (const chunk of response.setEncoding("utf8")) {
-      const lines = `${rest}${chunk as string}`.split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) onEntry(JSON.parse(line) as LogEntry);
-    }
-  } catch (error) {
-    if (!isFollowed) throw error;
-    // The gateway has ended.
-  }
+  const path = `/logs?${new URLSearchParams(defined({ server, follow: isFollowed ? "1" : undefined })).toString()}`;
+  const onEntries = (entries: unknown): void => (entries as readonly LogEntry[]).forEach(onEntry);
+  if (isFollowed) await followGateway(socket, path, (_name, entries) => onEntries(entries));
+  else onEntries(((await askGateway(socket, "GET", path)) as { readonly entries: unknown }).entries);
+}
+
+interface OpenOptions {
+  readonly body?: object | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Rejects with the error that the gateway sends. */
-async function open(socket: string, method: string, path: string, timeoutMs?: number): Promise<IncomingMessage> {
+async function open(
+  socket: string,
+  method: string,
+  path: string,
+  { body, timeoutMs, signal }: OpenOptions,
+): Promise<IncomingMessage> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const fail = (cause: unknown): void =>
       reject(new UnreachableError(`The gateway does not answer: ${errorMessage(cause)}`, { cause }));
-    const request = httpRequest({ socketPath: socket, method, path, agent: false }, resolve);
+    const headers = method === "POST" ? { "content-type": "application/json" } : {};
+    const options = { socketPath: socket, method, path, headers, agent: false, ...(signal && { signal }) };
+    const request = httpRequest(options, resolve);
     request.once("error", fail);
     if (timeoutMs !== undefined) {
       const timer = unref(setTimeout(() => request.destroy(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs));
       request.once("close", () => clearTimeout(timer));
     }
-    request.end();
+    request.end(method === "POST" ? JSON.stringify(body ?? {}) : undefined);
   });
   if (response.statusCode === 200) return response;
-  const { error } = JSON.parse(await readText(response)) as { error: string };
-  throw response.statusCode === 404 ? new NotFoundError(error) : new UnreachableError(error);
+  const { error, hint } = JSON.parse(await readText(response)) as { error: string; hint?: string };
+  const message = hint === undefined ? error : `${error}; ${hint}`;
+  throw response.statusCode === 404 ? new NotFoundError(message) : new UnreachableError(message);
 }

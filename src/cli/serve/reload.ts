@@ -1,4 +1,4 @@
-// Reads the config of a running gateway again, at SIGHUP or with --watch when the file has changed. A config with
+// Reads the config of a running gateway again, at SIGHUP or with --reload when the file has changed. A config with
 // errors is reported, and the gateway goes on with the one before. What has not changed in it is not restarted.
 
 import { closeSync, openSync, unwatchFile, watchFile } from "node:fs";
@@ -49,7 +49,7 @@ export class Reloader {
       const change = await running.change(config, check);
       printProblems(path, config.text, config.warnings);
       log.info(`${oneLine(path)} was read again: ${describe(change, before, config)}`);
-      for (const key of ["listen", "limits", "compat", "code"] as const) {
+      for (const key of ["listen", "limits", "compat", "code", "console"] as const) {
         const isKnown = isDeepStrictEqual(config[key], before[key]) || isDeepStrictEqual(config[key], this.#first[key]);
         if (isKnown) continue;
         log.write({
@@ -109,11 +109,16 @@ function hasTerminal(): boolean {
 /** What else of a config takes effect at once. */
 const OTHERS = { callers: "callers", profiles: "profiles", naming: "names", instructions: "instructions" } as const;
 
-function describe({ added, removed, changed, isChainChanged }: ConfigChange, before: Config, config: Config): string {
+function describe(
+  { added, removed, restarted, changed, isChainChanged }: ConfigChange,
+  before: Config,
+  config: Config,
+): string {
   const keys = Object.keys(OTHERS) as (keyof typeof OTHERS)[];
   const parts = [
     ...named("added", added),
-    ...named("restarted", changed),
+    ...named("restarted", restarted),
+    ...named("changed", changed),
     ...named("removed", removed),
     ...(isChainChanged ? ["other middleware"] : []),
     ...keys.filter((key) => !isDeepStrictEqual(before[key], config[key])).map((key) => `other ${OTHERS[key]}`),

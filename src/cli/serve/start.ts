@@ -170,12 +170,12 @@ export async function sessionKey(): Promise<string | undefined> {
 
 /** Prints the banner of an HTTP server on stderr, or `json` on stdout. From now on, a signal closes the server. */
 export function announce(
-  serving: Serving,
+  close: () => Promise<void>,
   banner: Banner,
   json: object | undefined,
   lines: readonly string[] = bannerLines(banner),
 ): void {
-  closeAtSignal(() => serving.close());
+  closeAtSignal(close);
   for (const line of [...(json === undefined ? lines : []), ...warningLines(banner)]) printStatus(line);
   if (json === undefined) return;
   const { token } = banner;
@@ -188,6 +188,8 @@ export interface Banner extends TokenBanner {
   readonly source: string;
   /** The name for the client's config. */
   readonly name: string;
+  /** A link to the console. */
+  readonly console?: string | undefined;
   /** The host that the server listens on. */
   readonly host: string;
   /** The only other hosts that the server accepts, if it listens on all addresses. */
@@ -200,6 +202,7 @@ export function bannerLines(banner: Banner, interfaces: Interfaces = networkInte
   const { url, source, tokenIn, tokenKey = "the value of listen.token", token } = banner;
   return [
     `Serving ${sanitizeFor(process.stderr, source)} at ${paint("cyan", url)}${otherAddresses(banner, interfaces)}`,
+    ...(banner.console === undefined ? [] : [consoleLine(banner.console)]),
     `For a client's config: ${clientEntry(banner)}`,
     ...(token === undefined
       ? []
@@ -208,6 +211,10 @@ export function bannerLines(banner: Banner, interfaces: Interfaces = networkInte
         ]),
     ...(tokenIn === undefined ? [] : [`Replace TOKEN by ${tokenKey} in ${tokenIn}.`]),
   ];
+}
+
+export function consoleLine(link: string): string {
+  return `Console: ${paint("cyan", link)}`;
 }
 
 /** The entry for a client's config, as JSON. */

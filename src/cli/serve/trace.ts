@@ -9,11 +9,12 @@ import { ObservedCall, type CallReader } from "../../chain/observe.ts";
 import { wrapUpstream, type Upstream } from "../../chain/upstream/upstream.ts";
 import type { Config } from "../../config/index.ts";
 import { createRedactor } from "../../config/redaction.ts";
+import { secretsOf } from "../../config/config-secrets.ts";
 import type { Context } from "../../core/handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../../core/handler-marks.ts";
 import { REDACTED } from "../../core/secret-shapes.ts";
-import { isSecretField, type Secret } from "../../core/secrets.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import { isSecretField } from "../../core/secrets.ts";
+import { errorMessage } from "../../core/values.ts";
 import type { Closeable } from "../../serve.ts";
 import { UsageError } from "../command.ts";
 
@@ -141,22 +142,4 @@ function hideSecret(name: string, value: unknown): unknown {
 
 function hidden(value: unknown): unknown {
   return Array.isArray(value) ? value.map(hidden) : typeof value === "string" ? REDACTED : value;
-}
-
-/** Values of variables and inputs, the tokens of callers, and what the config has under the name of a secret. */
-function secretsOf({ upstreams, listen, callers }: Config): Secret[] {
-  const tokens = [listen.token ?? [], ...[...callers.values()].map(({ token }) => token)].flat();
-  const named = [...upstreams.values()].flatMap(({ settings }) => secretStrings(settings, false));
-  return [
-    ...[...upstreams.values()].flatMap(({ secrets }) => secrets),
-    ...[...tokens, ...named].map((value) => ({ value, reference: REDACTED })),
-  ];
-}
-
-/** The strings in a part of the config whose field, or a field around it, has the name of a secret. */
-function secretStrings(value: unknown, isSecret: boolean): string[] {
-  if (typeof value === "string") return isSecret ? [value] : [];
-  if (Array.isArray(value)) return value.flatMap((item) => secretStrings(item, isSecret));
-  if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([name, inner]) => secretStrings(inner, isSecret || isSecretField(name, inner)));
 }

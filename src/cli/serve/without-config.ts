@@ -13,7 +13,7 @@ import { CONFIG } from "../target/target.ts";
 import { paint, ownCommand } from "../terminal/output.ts";
 import { quoteWord } from "../terminal/text.ts";
 import { countServers, createGuide } from "./guide.ts";
-import { type Banner, clientEntry } from "./start.ts";
+import { type Banner, clientEntry, consoleLine } from "./start.ts";
 
 /** The name of the guide among the servers. */
 const GUIDE = "catenary";
@@ -83,6 +83,7 @@ export async function starterLines(banner: Banner, { problem }: Starter): Promis
   const row = (title: string, text: string): string => `  ${paint("bold", title.padEnd(18))}${text}`;
   return [
     `Catenary is ready at ${paint("cyan", url)}`,
+    ...(banner.console === undefined ? [] : [consoleLine(banner.console)]),
     `  js        JavaScript sessions that keep their state, ${sandbox}`,
     ...(problem === undefined ? [] : [`            ${problem}`]),
     `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,

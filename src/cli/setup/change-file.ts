@@ -1,19 +1,21 @@
 // Changes a config of ours or of a client: shows the difference, asks, keeps a backup, and writes the file as a whole.
 // Used by all commands that write configs, so that none of them can write without asking.
 
-import { lstat, readdir, realpath, rm, stat } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { lstat, realpath, stat } from "node:fs/promises";
+import { isAbsolute, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { parse as parseJson, type ParseError } from "jsonc-parser";
 import type { Client } from "../../config/clients.ts";
 import { MAX_CONFIG_BYTES } from "../../config/document.ts";
-import { homeFolder, makeDirectory, readBounded, replaceFile } from "../../core/files.ts";
+import { writeWithBackup } from "../../config/write-config.ts";
+import { homeFolder, readBounded } from "../../core/files.ts";
 import { boolean } from "../../core/fields.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import type { FlagValues } from "../flags.ts";
 import { coverSecrets } from "../show/problems.ts";
-import { diffLines, paintDiff } from "../terminal/line-diff.ts";
+import { diffLines } from "../../core/line-diff.ts";
+import { paintDiff } from "../terminal/line-diff.ts";
 import { paint, printJson, printNotice, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
 import { agrees, Prompter } from "../terminal/prompter.ts";
@@ -99,7 +101,7 @@ async function loadFormat(format: Client["format"]): Promise<Format> {
     // A plain copy, since smol-toml makes objects without a prototype.
     return { parse: (text) => structuredClone(parse(text)), edit: editToml };
   }
-  const { editJson, notJson } = await import("./edit-json.ts");
+  const { editJson, notJson } = await import("../../config/edit-json.ts");
   const read = (text: string): Tree => {
     const errors: ParseError[] = [];
     const value: unknown = text.trim() === "" ? {} : parseJson(text, errors, { allowTrailingComma: true });
@@ -195,36 +197,10 @@ async function confirm(path: string): Promise<boolean> {
 /** Returns the path of the backup. */
 async function writeChange({ path, real, text }: EditedFile, edited: string): Promise<string | undefined> {
   try {
-    if (text === undefined) {
-      await makeDirectory(dirname(real), 0o777);
-      // Only for the user: the file may contain secrets.
-      await replaceFile(real, edited, 0o600);
-      return undefined;
-    }
-    if ((await readBounded(real, MAX_CONFIG_BYTES)).toString() !== text)
-      throw new Error("it has changed in the meantime; try again");
-    // The mode stays the same: the file may contain secrets.
-    const mode = (await stat(real)).mode & 0o777;
-    const backup = `${real}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.bak`;
-    await replaceFile(backup, text, mode);
-    await replaceFile(real, edited, mode);
-    await removeOldBackups(real);
-    return backup;
+    return await writeWithBackup(real, text, edited);
   } catch (error) {
     throw new UsageError(`Cannot write ${path}: ${errorMessage(error)}`, { cause: error });
   }
-}
-
-const MAX_BACKUPS = 3;
-
-/** A backup that cannot be removed stays. */
-async function removeOldBackups(real: string): Promise<void> {
-  const start = `${basename(real)}.`;
-  const isBackup = (name: string): boolean =>
-    name.startsWith(start) && /^\d{4}-\d\d-\d\dT[\d-]+Z\.bak$/.test(name.slice(start.length));
-  const names = (await readdir(dirname(real)).catch(() => [])).filter(isBackup).toSorted();
-  const old = names.slice(0, -MAX_BACKUPS);
-  await Promise.allSettled(old.map((name) => rm(join(dirname(real), name))));
 }
 
 function printDiff(path: string, isNew: boolean, diff: readonly string[]): void {

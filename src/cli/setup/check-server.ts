@@ -13,6 +13,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { withoutBrackets } from "../../core/hosts.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { proxyFor } from "../../http/client/proxy.ts";
+import { ADVICE, adviceOnStart } from "../../process/start-advice.ts";
 import { findSpawnProblem } from "../../process/spawn-problem.ts";
 import { HINT, withoutHint } from "../../protocol/failed-evaluation.ts";
 import { EXIT } from "../command.ts";
@@ -178,12 +179,8 @@ export async function checkTcp(url: URL): Promise<Result> {
   if (error === undefined) return ok("tcp", `${url.hostname} answers on port ${port}`);
   const { code } = error as NodeJS.ErrnoException;
   return code === "ECONNREFUSED"
-    ? failed("tcp", `Nothing listens at ${url.hostname}:${port}`, "start the server, or correct the port in the URL")
-    : failed(
-        "tcp",
-        `No connection to ${url.hostname}:${port} (${code ?? error.message})`,
-        "check the network: VPN, proxy, firewall",
-      );
+    ? failed("tcp", `Nothing listens at ${url.hostname}:${port}`, ADVICE.refused)
+    : failed("tcp", `No connection to ${url.hostname}:${port} (${code ?? error.message})`, ADVICE.network);
 }
 
 async function checkTls(url: URL): Promise<Result> {
@@ -244,29 +241,6 @@ async function checkEvaluation(client: Client, tool: string): Promise<Result> {
   return failed("evaluate", oneLine(withoutHint(said, advice)), oneLine(advice));
 }
 
-/** What programs say on stderr if something usual is missing, and what to do about it. */
-const STDERR_HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
-  [/E404|npm error 404/, "npm has no such package: check its name"],
-  [/ETARGET|No matching version/, "npm has no such version of the package: check the version after @"],
-  [/ENOTFOUND|EAI_AGAIN|ECONNREFUSED.*registry|network/i, "the package could not be downloaded: check the network"],
-  [/could not determine executable/, "the package has no program to run: check its name"],
-  [
-    /Cannot find module|ERR_MODULE_NOT_FOUND|No such file|can't open file/i,
-    "a file is missing: check the path in args",
-  ],
-  [/ERR_UNKNOWN_FILE_EXTENSION.*"\.[cm]?ts"/, "this version of Node does not load TypeScript: start it with npx tsx"],
-  [
-    /(?:api[ _-]?key|token|secret|credential|password|environment variable|env var)/i,
-    "it needs a key: set the variable that it names in the environment (env in the config, or --env KEY=VALUE)",
-  ],
-  [
-    /usage:|unknown (?:option|argument)|required argument/i,
-    "it wants other arguments: see the documentation of the server",
-  ],
-  [/EACCES|permission denied/i, "it may not read or write a file: check the permissions"],
-  [/EADDRINUSE/, "it listens on a port that is in use: it may be an HTTP server; start it and use its URL"],
-];
-
 /** The check that an error belongs to, and those before it. */
 function explain(error: unknown, target: Target, noise: readonly string[], options: ServerCheckOptions): Result[] {
   const { exit, message } = toFailure(error);
@@ -281,23 +255,19 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
       return [ok("http", "answers"), failed("auth", `${server} needs a token, and offers no sign-in`, sendToken, exit)];
     }
     const isHostRefused = error instanceof ConnectionError && error.status === 403;
-    const hint = isHostRefused
-      ? "restart the server with this host allowed, or use a URL with a host that it accepts"
-      : "check the path of the URL, such as /mcp; `catenary tools URL --verbose` shows more";
+    const hint = isHostRefused ? ADVICE.hostRefused : ADVICE.http;
     return [failed("http", message, hint, exit)];
   }
   const written = noise.length === 0 ? [] : [checkNoise(noise)];
   if (kind === "closed" || kind === "spawn") {
-    const [, hint] = STDERR_HINTS.find(([pattern]) => pattern.test(message)) ?? [];
-    const general = "start the command by itself in a terminal and see what it says";
-    return [...written, failed("start", message, hint ?? general, exit)];
+    return [...written, failed("start", message, adviceOnStart(message), exit)];
   }
   const hint =
     written.length > 0
       ? "it writes to stdout what is not a message: check that it serves MCP on stdio, perhaps with an option such as --stdio"
       : kind === "timeout"
         ? "it may still be installing: try again with --timeout 300; or it does not serve MCP on stdio"
-        : "check that it is an MCP server, and its version";
+        : ADVICE.protocol;
   // What the program wrote is shown by the check of its stdout.
   const said =
     error instanceof ConnectionError

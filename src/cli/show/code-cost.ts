@@ -1,8 +1,9 @@
 // What `catenary tools TARGET --code` shows: the tools that a model would see in code mode, and what their definitions
-// cost in tokens beside those of the full list. The tokenizer is an optional package, loaded only here.
+// cost in tokens beside those of the full list.
 
 import type { CodeSettings } from "../../config/live.ts";
 import type { Tool } from "../../protocol/model/index.ts";
+import { loadTokenizer, toolForModel } from "../../tools/token-cost.ts";
 import { listStyle, toolList } from "./lists.ts";
 
 /** The cost of a list of tools for a model. */
@@ -49,21 +50,7 @@ export function formatCodeTools(report: CodeReport): string {
   return `${toolList(tools, listStyle())}\n${line("Code mode:", code)}${saved}\n${line("Full list:", full)}\n${hint}`;
 }
 
-/** What model APIs take of a definition: its name, description and arguments. */
 function costOf(tools: readonly Tool[], count: (text: string) => number): Cost {
-  const text = JSON.stringify(tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })));
+  const text = JSON.stringify(tools.map(toolForModel));
   return { tools: tools.length, tokens: count(text), bytes: Buffer.byteLength(text) };
-}
-
-/** Characters of a token of JSON in English, about. */
-const CHARS_PER_TOKEN = 4;
-
-async function loadTokenizer(): Promise<{ count: (text: string) => number; isEstimate: boolean }> {
-  try {
-    // The tokenizer of current models of OpenAI; others differ by a few percent.
-    const { countTokens } = await import("gpt-tokenizer");
-    return { count: (text) => countTokens(text), isEstimate: false };
-  } catch {
-    return { count: (text) => Math.ceil(text.length / CHARS_PER_TOKEN), isEstimate: true };
-  }
 }

@@ -5,7 +5,15 @@
 import { attempt, MAX_DELAY_MS, Semaphore } from "../../core/async.ts";
 import { CancelToken } from "../../core/cancel.ts";
 import { ChurningMap } from "../../core/collections.ts";
-import type { Caller, CallerIdentity, Context, Notification, Result } from "../../core/handler.ts";
+import type {
+  Caller,
+  CallerIdentity,
+  CallWire,
+  Context,
+  Notification,
+  Result,
+  WireObserver,
+} from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import {
   type ErrorBody,
@@ -24,6 +32,7 @@ import type { Envelope } from "../../protocol/params.ts";
 import type { Carrier, CarrierListener } from "../../transport/carrier.ts";
 import type { CallPlaces, CountedCall } from "./call-places.ts";
 import { cancellationError, unsendableResponse } from "./errors.ts";
+import { WatchedCarrier } from "./watched-carrier.ts";
 
 /** Answers the calls of clients of one style: session or stateless. */
 export interface Front {
@@ -45,13 +54,16 @@ const SETTLE_MS = 250;
 const MAX_NOTIFICATIONS = 1_000;
 
 /** A call in flight. Aborting it stops the work; cancelling also suppresses the response. */
-export class ServerCall extends CancelToken implements CountedCall, CarrierListener {
+export class ServerCall extends CancelToken implements CountedCall, CarrierListener, CallWire {
   message: CallMessage;
   readonly front: Front;
   readonly identity: CallerIdentity | undefined;
   /** The `_meta` of a stateless request, if it was read before. */
   envelope: Envelope | undefined;
-  readonly carrier: Carrier;
+  /** Another one once something observes the call. */
+  carrier: Carrier;
+  /** What observes the call on the wire. */
+  watchers: readonly { readonly observer: WireObserver; readonly reader: object }[] | undefined;
   /** A subscription: a graceful shutdown does not wait for it. */
   readonly isBackground: boolean;
   readonly principal: string | undefined;
@@ -93,6 +105,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     this.key = key ?? this;
     this.message = message;
     this.carrier = carrier;
+    this.watchers = undefined;
     this.identity = identity;
     this.front = front;
     this.envelope = envelope;
@@ -112,6 +125,13 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     this.#progress = undefined;
   }
 
+  reportTo(observer: WireObserver, reader: object): void {
+    const { message, carrier, revision, watchers = [] } = this;
+    if (this.isDone || watchers.some((watcher) => watcher.reader === reader)) return;
+    this.watchers = [...watchers, { observer, reader }];
+    this.carrier = new WatchedCarrier(carrier, message, observer, revision);
+  }
+
   /** Sends a notification to the client, until the call is answered. */
   notify(notification: Notification): void {
     if (!this.isDone && !this.isCancelled) this.front.notify(this, notification);
@@ -129,6 +149,7 @@ export class ServerCall extends CancelToken implements CountedCall, CarrierListe
     this.message = NO_MESSAGE;
     this.envelope = undefined;
     this.context = undefined;
+    this.watchers = undefined;
   }
 
   /** Called when the client has left, or was disconnected as too slow, before the response. */
@@ -238,7 +259,7 @@ export class CallTable {
 
   /** Runs the call and sends the response, unless it was cancelled. */
   async #run(call: ServerCall): Promise<void> {
-    const { message, front, carrier } = call;
+    const { message, front } = call;
     // A ping needs no slot: it asks whether the server is alive, not whether it is idle.
     const isWork = message.method !== "ping" && message.method !== REFUSED && !call.isBackground;
     if (
@@ -268,6 +289,7 @@ export class CallTable {
     }
     call.isDone = true;
     call.clientRequests?.abort(new Error(ALREADY_ANSWERED));
+    const { carrier } = call;
     if (!call.isCancelled && "id" in message) {
       try {
         const sending = carrier.finish(response);
@@ -302,9 +324,12 @@ export class CallTable {
     if (this.#watchers.size > 0) for (const watcher of [...this.#watchers]) watcher(call);
   }
 
-  cancel(id: Id, reason: unknown): void {
+  /** `message`: with which the client cancels it. */
+  cancel(id: Id, reason: unknown, message: NotificationMessage): void {
     const call = this.#calls.get(idKey(id));
-    if (call !== undefined && call.message.method !== "initialize") this.abandon(call, reason);
+    if (call === undefined || call.message.method === "initialize") return;
+    call.carrier.received?.(message);
+    this.abandon(call, reason);
   }
 
   /**

@@ -23,11 +23,13 @@ export interface ClientRequestTarget {
   readonly revision: Revision;
   /** One of these is aborted when the call that makes the request ends. Absent for requests outside any call. */
   readonly signals?: readonly AbortSignal[];
-  readonly carrier: Pick<Carrier, "send">;
+  readonly carrier: Pick<Carrier, "send" | "received">;
 }
 
 export class ClientRequests {
   readonly #pending = new PendingCalls("The client");
+  /** Carriers that want the answers, by the id of the request. */
+  readonly #watching = new Map<number, Pick<Carrier, "received">>();
 
   async ask(request: Request, target: ClientRequestTarget, options: AskOptions | undefined): Promise<Result> {
     const { method } = request;
@@ -56,12 +58,14 @@ export class ClientRequests {
     const forget = signals.map((signal) =>
       onAbort(signal, () => call.stop(signal.reason, "The call that sent this request has ended")),
     );
+    if (target.carrier.received !== undefined) this.#watching.set(id, target.carrier);
     try {
       target.carrier.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
       return revision.lift.result(method, await answer);
     } finally {
       // At this point the request is still pending only if `send` threw.
       call.fail(NEVER_SENT);
+      this.#watching.delete(id);
       for (const forgetOne of forget) forgetOne();
     }
   }
@@ -69,6 +73,7 @@ export class ClientRequests {
   /** Returns false if no request waits for this response. */
   settle(message: ResponseMessage): boolean {
     const call = this.#pending.find(message);
+    if (call !== undefined) this.#watching.get(call.id)?.received?.(message);
     call?.settle(message);
     return call !== undefined;
   }

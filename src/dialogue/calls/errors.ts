@@ -22,6 +22,16 @@ export function unsupportedRevision(requested: unknown, supported: readonly Revi
   return McpError.of("unsupported_revision", message, { supported: names, requested: String(requested) });
 }
 
+/** Whether the error may ask a person to visit URLs first: url-elicitation.ts, which is loaded for such an error. */
+export function asksForVisits(error: unknown): boolean {
+  try {
+    return error instanceof McpError && error.kind === "url_elicitation_required";
+  } catch {
+    // The error may come from user code, and its getters may throw.
+    return false;
+  }
+}
+
 /** Replaces a response that cannot be sent, for example because it cannot be encoded as JSON. */
 export function unsendableResponse({ id }: ResponseMessage, error: unknown): ResponseMessage {
   const refusal = McpError.of("internal_error", `The answer cannot be sent: ${errorMessage(error)}`);

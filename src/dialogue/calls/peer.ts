@@ -5,7 +5,7 @@
 import { attempt, ignoreRejection, unref, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { kindOf } from "../../core/options.ts";
-import type { Context, Params, Result } from "../../core/handler.ts";
+import type { Context, Params, Result, WireObserver, WirePassage } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
   type ErrorMessage,
@@ -20,7 +20,14 @@ import {
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
-import { type Inbound, type QuietCancel, type SendOptions, type Transport } from "../../transport/transport.ts";
+import type { Revision } from "../../protocol/revision.ts";
+import {
+  type Inbound,
+  type QuietCancel,
+  reportsRequests,
+  type SendOptions,
+  type Transport,
+} from "../../transport/transport.ts";
 import { type PendingCall, PendingCalls, type Timeouts } from "./pending-calls.ts";
 
 /** A request of ours that is not answered yet, or abandoned. */
@@ -43,6 +50,7 @@ const ABANDONED_MS = 60_000;
 
 /** Receives what the server sends on its own initiative; implemented by the backs. */
 export interface PeerListener {
+  readonly revision?: Revision;
   /** `about`: the request on whose stream it came, if the transport knows. */
   onRequest(message: RequestMessage, about: Id | undefined): void;
   onNotification(message: NotificationMessage, about: Id | undefined): void;
@@ -55,6 +63,7 @@ export class Peer {
   readonly calls: PendingCalls;
   listener: PeerListener;
   readonly #transport: Transport;
+  readonly #reportsRequests: boolean;
   readonly #closeTimeoutMs: number | undefined;
   /** Abandoned calls whose answer is still awaited. */
   readonly #abandoned = new Map<unknown, { readonly call: OutgoingCall } & Abandonment>();
@@ -70,6 +79,7 @@ export class Peer {
       onNotification: () => undefined,
     };
     this.#transport = transport;
+    this.#reportsRequests = reportsRequests(transport);
     this.calls = new PendingCalls("The server", timeouts);
     this.#closeTimeoutMs = closeTimeoutMs;
   }
@@ -100,12 +110,13 @@ export class Peer {
     const onStop = (reason: unknown): void => {
       if (this.calls.closed.aborted) return;
       if (abandonment !== undefined && quiet !== undefined) this.#abandon(call, abandonment, quiet);
-      else if (method !== "initialize") this.#cancel(id, errorMessage(reason));
+      else if (method !== "initialize") this.#cancel(call, errorMessage(reason));
     };
     call.onStop = onStop;
     try {
       const sentParams = typeof params === "function" ? params(id) : params;
       const message: RequestMessage = { jsonrpc: "2.0", id, method, params: sentParams };
+      if (context.observer?.wire !== undefined && !this.#reportsRequests) this.report(context, "client", message);
       const sent = this.#transport.send(message, new CallSendOptions(this.calls, call, quiet));
       sent.then(undefined, (error: unknown) => {
         this.#abandoned.delete(id);
@@ -124,6 +135,11 @@ export class Peer {
 
   send(message: Message): void {
     if (!this.calls.closed.aborted) void ignoreRejection(attempt(() => this.#transport.send(message)));
+  }
+
+  /** Tells what observes the call of this context that a message of the call passes. */
+  report({ observer }: Pick<Context, "observer">, sender: WirePassage["sender"], message: Message): void {
+    observer?.wire?.passed({ side: "upstream", sender, message, revision: this.listener.revision?.name });
   }
 
   /** The call with this id, abandoned calls included. */
@@ -182,7 +198,10 @@ export class Peer {
     if (isResponse(message)) {
       const call = this.calls.find(message);
       if (call === undefined) this.#takeLate(message);
-      else call.settle(message);
+      else {
+        if (call.context.observer?.wire !== undefined) this.report(call.context, "server", message);
+        call.settle(message);
+      }
     } else if (isRequest(message)) this.listener.onRequest(message, requestId);
     else if (isNotification(message)) this.listener.onNotification(message, requestId);
   }
@@ -206,8 +225,10 @@ export class Peer {
     abandoned.abort();
   }
 
-  #cancel(requestId: number, reason: string): void {
-    this.notify("notifications/cancelled", { requestId, reason });
+  #cancel({ id: requestId, context }: PendingCall, reason: string): void {
+    const message = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, reason } } as const;
+    this.report(context, "client", message);
+    this.send(message);
   }
 
   #finish(reason: ConnectionError): void {
@@ -239,6 +260,10 @@ class CallSendOptions implements SendOptions {
 
   get headers(): Context["headers"] {
     return this.#context.headers;
+  }
+
+  get wire(): WireObserver | undefined {
+    return this.#context.observer?.wire;
   }
 }
 

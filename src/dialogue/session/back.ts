@@ -262,16 +262,19 @@ export class SessionBack implements PeerListener, ServerTasksHost {
       const call = this.#peer.findCall(params["progressToken"]);
       if (call === undefined) return this.#tasks.onProgress(params);
       call.touch?.();
+      this.#peer.report(call.context, "server", message);
       call.context.notify({ method, params });
-    } else if (method === "notifications/message") this.#log({ method, params }, requestId);
+    } else if (method === "notifications/message") this.#log({ method, params }, message, requestId);
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params;
       if (isId(requestId)) this.#questions.get(idKey(requestId))?.abort(cancellationError(reason, "the server"));
     } else {
       const plain: Notification = lifted.params === undefined ? { method } : { method, params };
       const call = isVendorMethod(method) ? this.#peer.findCall(requestId) : undefined;
-      if (call !== undefined) call.context.notify(plain);
-      else if (isVendorMethod(method)) this.#subscriptions.deliverToAll(plain);
+      if (call !== undefined) {
+        this.#peer.report(call.context, "server", message);
+        call.context.notify(plain);
+      } else if (isVendorMethod(method)) this.#subscriptions.deliverToAll(plain);
       else this.#subscriptions.deliver(plain);
     }
   }
@@ -292,13 +295,16 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
     for (const call of calls) call.onWait?.(true);
     const isFinal = (): boolean => named !== undefined || stop.signal.aborted || this.#peer.calls.closed.aborted;
+    /** The call through which the client is asked. */
+    let asked: Pick<Context, "observer"> | undefined;
     const run = async (): Promise<Result> => {
       if (!this.revision.clientRequests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
       if (this.#openRequests > MAX_OPEN_REQUESTS)
         throw McpError.of("rate_limited", `${MAX_OPEN_REQUESTS} requests of this server are not answered yet`);
       const lifted: Request = { method, params: this.revision.lift.request(method, request.params) };
       const target = await task;
-      const ask = (context: Pick<Context, "ask" | "caller">): Promise<Result> => {
+      const ask = (context: Pick<Context, "ask" | "caller" | "observer">): Promise<Result> => {
+        this.#peer.report((asked = context), "server", message);
         const { elicitationId } = lifted.params;
         if (elicitationId !== undefined) this.#urlElicitations.set(elicitationId, context.caller);
         return context.ask(lifted, { signal: stop.signal });
@@ -318,7 +324,9 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     this.#openRequests -= 1;
     this.#questions.delete(idKey(id));
     for (const call of calls) call.onWait?.(false);
-    if (!stop.signal.aborted) this.#peer.send(answer);
+    if (stop.signal.aborted) return;
+    if (asked !== undefined) this.#peer.report(asked, "client", answer);
+    this.#peer.send(answer);
   }
 
   /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
@@ -334,7 +342,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
    */
   async #askOneOf(
     calls: readonly OutgoingCall[],
-    ask: (context: Pick<Context, "ask" | "caller">) => Promise<Result>,
+    ask: (context: Pick<Context, "ask" | "caller" | "observer">) => Promise<Result>,
     isFinal: () => boolean,
   ): Promise<Result> {
     for (let remaining = calls; ;) {
@@ -376,7 +384,7 @@ export class SessionBack implements PeerListener, ServerTasksHost {
    * one client uses the connection and only one call wants logs, the message goes to that call. Otherwise it is
    * delivered outside any call.
    */
-  #log(notification: Notification, requestId: Id | undefined): void {
+  #log(notification: Notification, message: NotificationMessage, requestId: Id | undefined): void {
     const named = this.#peer.findCall(requestId);
     const calls = named === undefined ? this.#peer.calls.values() : [named];
     const wanting = calls.filter(({ context }) => context.logLevel !== undefined);
@@ -387,9 +395,10 @@ export class SessionBack implements PeerListener, ServerTasksHost {
     if (named === undefined && !this.#attribution.isUnambiguous) this.defaultContext.notify(notification);
     else if (candidate === undefined && this.#subscriptions.isUnambiguous) this.#subscriptions.deliver(notification);
     else if (candidate === undefined) this.defaultContext.notify(notification);
-    else if (candidates.length === 1 && !calls.some((call) => this.#mayBeSource(call)))
+    else if (candidates.length === 1 && !calls.some((call) => this.#mayBeSource(call))) {
+      this.#peer.report(candidate.context, "server", message);
       candidate.context.notify(notification);
-    else (this.#subscriptions.contextOf(candidate.context.caller) ?? this.defaultContext).notify(notification);
+    } else (this.#subscriptions.contextOf(candidate.context.caller) ?? this.defaultContext).notify(notification);
   }
 
   /** Whether a call that wants no logs may still have caused a log message. Not if all calls are of our own client. */

@@ -33,8 +33,7 @@ import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.t
 import { hasTasks, isTasksNotDeclared, withTasksExtension } from "../../protocol/tasks.ts";
 import type { Carrier } from "../../transport/carrier.ts";
 import type { LineCarrier } from "../../transport/line-carrier.ts";
-import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
-import { urlElicitationAsText } from "../calls/url-elicitation.ts";
+import { asksForVisits, toErrorBody, unsupportedRevision } from "../calls/errors.ts";
 import {
   ALREADY_ANSWERED,
   type CallMessage,
@@ -145,7 +144,7 @@ export class SessionFront implements Front, ClientTasksHost {
     }
     if (!this.revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.revision.lift.request(method, params) };
-    const context = this.#context(call, call.carrier);
+    const context = this.#context(call);
     if (this.#hasTasks && isTaskRequest(request))
       return (this.#tasks ?? (await this.#loadTasks())).answer(request, context, call.carrier);
     let result: Result;
@@ -159,7 +158,7 @@ export class SessionFront implements Front, ClientTasksHost {
     } catch (error) {
       result = isTasksNotDeclared(error)
         ? await this.#runAsTask(error, request, context)
-        : urlElicitationAsText(error, request, this.revision);
+        : await this.#visitsAsText(error, request);
     }
     return this.revision.lower.result(method, result);
   }
@@ -193,8 +192,14 @@ export class SessionFront implements Front, ClientTasksHost {
       if (first.resultType !== "task") return first;
       return taskOutcome(await completeTask(this.handler, first, request, declared));
     } catch (thrown) {
-      return urlElicitationAsText(thrown, request, this.revision);
+      return this.#visitsAsText(thrown, request);
     }
+  }
+
+  async #visitsAsText(error: unknown, request: Request): Promise<Result> {
+    if (!asksForVisits(error)) throw error;
+    const { urlElicitationAsText } = await import("../calls/url-elicitation.ts");
+    return urlElicitationAsText(error, request, this.revision);
   }
 
   errorBody(error: unknown, message: CallMessage): ErrorBody {
@@ -313,8 +318,10 @@ export class SessionFront implements Front, ClientTasksHost {
     };
   }
 
-  /** The context of a call; `carrier` takes its requests to the client. */
-  #context(call: ServerCall, carrier: Carrier): Context {
+  /** The context of a call; `lines` take its requests to the client if they do not go the way of its response. */
+  #context(call: ServerCall, lines?: LineCarrier): Context {
+    call.revision = this.revision.name;
+    const carrier: Carrier = lines ?? call.carrier;
     // Functions are named before they become properties. V8 allocates a function that is written in place of a property
     // among its old objects, where it keeps its request in memory until the next full collection.
     const notify: Context["notify"] = (notification) => call.notify(notification);
@@ -322,18 +329,19 @@ export class SessionFront implements Front, ClientTasksHost {
       call.clientRequests ??= new AbortController();
       if (call.isDone) call.clientRequests.abort(new Error(ALREADY_ANSWERED));
       const signals = [call.signal, call.clientRequests.signal];
-      return this.#ask(request, { ...this.#target(carrier), signals }, options);
+      return this.#ask(request, { ...this.#target(lines ?? call.carrier), signals }, options);
     };
     const hangUp = carrier.hangUp === undefined ? undefined : (retryMs: number): void => carrier.hangUp?.(retryMs);
     const context: ContextBeforeSignal = {
       [CANCEL_TOKEN]: call,
-      revision: this.revision.name,
+      revision: call.revision,
       caller: this.#callerOf(call),
       logLevel: this.#level,
       notify,
       ask,
       session: this.#session,
       hangUp,
+      wire: call,
     };
     return call.attachTo(context);
   }

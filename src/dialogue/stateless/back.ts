@@ -93,7 +93,7 @@ export abstract class StatelessBack {
 
 /** A transport whose requests have responses of their own. */
 export interface UnaryTransport {
-  /** Resolves with the response. Never throws. Sets `call.onStop` to what ends the request. */
+  /** Resolves with the response. Reports the request to the observer of the call. Never throws. Sets `call.onStop` to what ends the request. */
   unary(message: RequestMessage, call: PendingCall, receiver: NotificationReceiver): Promise<ResponseMessage>;
   /** Resolves when the server has taken the message. */
   notify(message: NotificationMessage, closed: Cancellation): Promise<void>;
@@ -142,7 +142,14 @@ export class UnaryBack extends StatelessBack implements NotificationReceiver {
     const call = this.#calls.open(method, context);
     const { id } = call;
     const message: RequestMessage = { jsonrpc: "2.0", id, method, params: this.withEnvelope(params, context, id) };
-    return call.answeredBy(this.#transport.unary(message, call, this));
+    const answering = this.#transport.unary(message, call, this);
+    if (context.observer?.wire === undefined) return call.answeredBy(answering);
+    return call.answeredBy(
+      answering.then((response) => {
+        this.#report(context, response);
+        return response;
+      }),
+    );
   }
 
   protected notify(method: string, params: Params): void {
@@ -152,8 +159,14 @@ export class UnaryBack extends StatelessBack implements NotificationReceiver {
       void ignoreRejection(this.#transport.notify({ jsonrpc: "2.0", method, params }, closed.signal));
   }
 
+  /** The transport reports what we send, since it knows the heads. */
+  #report({ observer }: Context, message: ResponseMessage | NotificationMessage): void {
+    observer?.wire?.passed({ side: "upstream", sender: "server", message, revision: this.revision.name });
+  }
+
   receive(message: NotificationMessage, call: PendingCall): ResponseMessage | undefined {
     const { id, context } = call;
+    this.#report(context, message);
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return undefined;
     const { method, params } = lifted;

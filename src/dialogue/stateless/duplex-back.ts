@@ -39,9 +39,10 @@ export class DuplexBack extends StatelessBack implements PeerListener {
       const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) return;
       call.touch?.();
+      this.#peer.report(call.context, "server", message);
       call.context.notify(lifted);
     } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
-    else if (method === "notifications/message") this.#log(lifted, requestId);
+    else if (method === "notifications/message") this.#log(lifted, message, requestId);
     else if (isVendorMethod(method)) this.#deliver(params === undefined ? { method } : { method, params }, requestId);
   }
 
@@ -61,11 +62,14 @@ export class DuplexBack extends StatelessBack implements PeerListener {
    * call that asked for logs, since no other call may get it (specification, server/utilities/logging). If no call
    * asked for logs, it goes to the client's subscriptions. If it could belong to more than one client, no call gets it.
    */
-  #log(notification: Notification, requestId: Id | undefined): void {
+  #log(notification: Notification, message: NotificationMessage, requestId: Id | undefined): void {
     const named = this.#peer.findCall(requestId);
     const receivers = named === undefined ? this.#logReceivers(notification.params?.["level"]) : [named];
     if (receivers.length === 0) this.options.defaultContext.notify(notification);
-    for (const { context } of receivers) context.notify(notification);
+    for (const { context } of receivers) {
+      this.#peer.report(context, "server", message);
+      context.notify(notification);
+    }
   }
 
   #logReceivers(level: unknown): readonly OutgoingCall[] {

@@ -26,8 +26,7 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { CHANGES, grantedIn, grantsNothing } from "../../protocol/subscription.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
-import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
-import { urlElicitationAsInput } from "../calls/url-elicitation.ts";
+import { asksForVisits, toErrorBody, unsupportedRevision } from "../calls/errors.ts";
 import { type CallMessage, checkResult, type Front, type ServerCall } from "../calls/call-table.ts";
 import type { ParkedCalls } from "./parked-calls.ts";
 
@@ -70,6 +69,8 @@ export class StatelessFront implements Front {
     try {
       result = await this.#parkedCalls.handle(request, call, this.#handler);
     } catch (error) {
+      if (!asksForVisits(error)) throw error;
+      const { urlElicitationAsInput } = await import("../calls/url-elicitation.ts");
       result = urlElicitationAsInput(error, request, call.caller);
     }
     checkResult(method, result);

@@ -33,6 +33,8 @@ export class ParkedCall {
   /** Whether it takes one of the places of calls whose handlers still run. */
   hasPlace = false;
   readonly #cancelToken: CancelToken;
+  /** What observes the call, and so its retries. */
+  #watchers: ServerCall["watchers"];
   readonly #inputs = new PendingInputs(() => this.#gather());
   /** Answers that the client sent with its first request. */
   #responses: Json;
@@ -55,6 +57,7 @@ export class ParkedCall {
     this.principal = call.principal ?? "";
     this.#scopes = call.caller.scopes ?? [];
     this.#cancelToken = call;
+    this.#watchers = call.watchers;
     const responses = params["requestState"] === undefined ? params["inputResponses"] : undefined;
     this.#responses = isObject(responses) ? responses : {};
     this.#waiter = waiter;
@@ -99,6 +102,7 @@ export class ParkedCall {
       // We do not know which scopes the call needs, so the retry must have all scopes of the first request.
       throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
     }
+    for (const { observer, reader } of this.#watchers ?? []) call.reportTo(observer, reader);
     const known = this.#answered.get(round);
     if (known !== undefined) return this.#wait(known, call);
     const responses = params["inputResponses"] ?? {};
@@ -151,6 +155,7 @@ export class ParkedCall {
   /** Called with the outcome of the handler, which has settled. */
   end(outcome: Promise<Result>): void {
     this.#outcome = outcome;
+    this.#watchers = undefined;
     this.#rejectInputs(new Error(ALREADY_ANSWERED));
     this.#keptNotifications = [];
     // The call may be kept for repeated retries, so release what its client sent, which may be large.

@@ -177,7 +177,7 @@ export class ParkedCalls {
 /** Without spreads, which would slow down every call. */
 function contextOf(call: ServerCall, notify: Context["notify"], ask: Context["ask"]): Context {
   const { revision, caller, logLevel, task } = call;
-  return call.attachTo({ [CANCEL_TOKEN]: call, revision, caller, logLevel, task, notify, ask });
+  return call.attachTo({ [CANCEL_TOKEN]: call, revision, caller, logLevel, task, notify, ask, wire: call });
 }
 
 /** Returns what to ask the client. Throws if it cannot be asked that during this request. */

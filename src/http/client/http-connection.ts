@@ -5,11 +5,13 @@ import { Semaphore, within } from "../../core/async.ts";
 import { type Cancellation, signalOf } from "../../core/cancel.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import type { WireObserver } from "../../core/handler.ts";
 import { hiderOf, withWords } from "../../core/secrets.ts";
 import { addFields, asError, copyFields, defined, errorMessage, fieldsOf, type Optional } from "../../core/values.ts";
 import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, isErrorBody, type Message, plainId } from "../../jsonrpc/message.ts";
 import type { SendOptions } from "../../transport/transport.ts";
+import { REVISION_HEADER } from "../headers.ts";
 import { followRedirect, isRedirect } from "./redirects.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
@@ -34,6 +36,9 @@ export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   readonly waiter?: Pick<SendOptions, "onWait"> | undefined;
   /** The id of the request in the body. A 403 with a JSON-RPC error for this id is the answer to it. */
   readonly id?: Id | undefined;
+  /** The message in the body, and what wants to know that it passes. */
+  readonly message?: Message;
+  readonly wire?: WireObserver | undefined;
   /** Fails on 401 and 403 without calling `refused` of the authorizer, which may ask the user to sign in. */
   readonly skipSignIn?: boolean;
 }
@@ -79,11 +84,41 @@ export class HttpConnection {
     if (auth !== undefined) return this.#sendAuthorized(auth, call, url);
     const headers = addFields(addFields(copyFields(this.#headers), added), call.headers);
     const request: ClientHttpRequest = { method, url, headers, body, signal };
-    let response = await requester(request);
-    if (response.status < 300) return response;
+    if (call.wire !== undefined) return this.#sendReported(call.wire, call, request);
+    const response = await requester(request);
+    return response.status < 300 ? response : this.#checked(call, request, response);
+  }
+
+  /** Reports the heads. Apart, so that a request that nothing observes takes no longer. */
+  async #sendReported(wire: WireObserver, call: HttpCall, request: ClientHttpRequest): Promise<HttpResponse> {
+    const response = await this.#reporting(wire, call, request);
+    return response.status < 300 ? response : this.#checked(call, request, response);
+  }
+
+  async #reporting(wire: WireObserver, call: HttpCall, request: ClientHttpRequest): Promise<HttpResponse> {
+    const { method, url, headers } = request;
+    const { message } = call;
+    const revision = call.headers[REVISION_HEADER];
+    const path = url.pathname.replaceAll(/[^/]+/g, (segment) => (isKey(segment) ? "..." : segment));
+    const http = {
+      line: `${method} ${path}`,
+      headers: { host: url.host, ...headers },
+      isShown: isShownAmong(call.headers),
+    };
+    wire.passed({ side: "upstream", sender: "client", message, revision, http });
+    const response = await this.#target.requester(request);
+    const { status } = response;
+    wire.passed({ side: "upstream", sender: "server", revision, http: { line: status, headers: response.headers } });
+    return response;
+  }
+
+  async #checked(call: HttpCall, request: ClientHttpRequest, first: HttpResponse): Promise<HttpResponse> {
+    const { requester } = this.#target;
+    const { url } = request;
+    let response = first;
     if (isRedirect(response)) response = await followRedirect(requester, request, response);
     if (response.status < 400) return response;
-    const safe = this.#redact(response, { ...this.#headers, ...added }, url);
+    const safe = this.#redact(response, { ...this.#headers, ...call.added }, url);
     return isDenial(response) ? readDenial(url, safe, call.id, false, undefined) : safe;
   }
 
@@ -97,7 +132,7 @@ export class HttpConnection {
       const sent = await whileWaiting(waiter, auth.authorize(outgoing));
       const headers = addFields(addFields(addFields(copyFields(this.#headers), added), call.headers), sent);
       const request: ClientHttpRequest = { method, url, headers, body, signal: call.signal };
-      let response = await requester(request);
+      let response = await (call.wire === undefined ? requester(request) : this.#reporting(call.wire, call, request));
       if (isRedirect(response)) response = await followRedirect(requester, request, response);
       const safe = (): HttpResponse => this.#redact(response, { ...this.#headers, ...added, ...sent }, url);
       if (!isDenial(response)) {
@@ -158,6 +193,16 @@ const MIN_SECRET_LENGTH = 6;
 
 /** A key in a path: long, or of letters and digits. */
 const SECRET_SEGMENT = /^(?:.{16,}|(?=.*\d)(?=.*[a-z]).+)$/i;
+
+/** What is not ours was configured, or belongs to the caller, and may be secret whatever its name. */
+function isShownAmong(ours: Readonly<Record<string, string>>): (name: string) => boolean {
+  return (name) => name === "host" || PUBLIC_HEADERS.has(name) || Object.hasOwn(ours, name);
+}
+
+/** Whether a part of a path may be a key, and is no version such as `v1`. */
+function isKey(segment: string): boolean {
+  return SECRET_SEGMENT.test(segment) && !/^v\d{1,3}$/.test(segment);
+}
 
 /**
  * The header values that may be credentials, with and without their scheme, and the query of the URL. Many hosted

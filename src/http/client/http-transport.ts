@@ -23,8 +23,8 @@ import {
   SessionLost,
   type Inbound,
   type Receive,
+  type ReportingTransport,
   type SendOptions,
-  type Transport,
 } from "../../transport/transport.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
@@ -51,7 +51,8 @@ export interface SentRequest<Session> {
   isAbandoned: boolean;
 }
 
-export abstract class HttpTransport<Session extends HttpSession = HttpSession> implements Transport {
+export abstract class HttpTransport<Session extends HttpSession = HttpSession> implements ReportingTransport {
+  readonly reportsRequests = true;
   protected readonly http: HttpConnection;
   protected readonly tools: ToolFacts;
   protected readonly closed: AbortController = new AbortController();
@@ -132,14 +133,14 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     message: RequestMessage,
     session: Session,
     sent: SentRequest<Session>,
-    { headers, onWait: watch }: SendOptions,
+    { headers, onWait: watch, wire }: SendOptions,
   ): Promise<HttpResponse> {
     sent.sentIn = session;
     const onWait = (isWaiting: boolean): void => {
       sent.sentIn = isWaiting ? undefined : session;
       watch?.(isWaiting);
     };
-    return this.post(message, session, sent.token, { headers, onWait });
+    return this.post(message, session, sent.token, { headers, onWait, wire });
   }
 
   protected findSent(id: Id | undefined): SentRequest<Session> | undefined {

@@ -81,6 +81,8 @@ export class LegacySseTransport extends HttpTransport<Session> {
       signal,
       added: options.headers,
       waiter: options,
+      message,
+      wire: options.wire,
     });
   }
 

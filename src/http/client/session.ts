@@ -120,7 +120,8 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     if (session.revision !== undefined) session.headers = headers;
     const id = answerableId(message);
     const body = this.http.encode(message);
-    return this.http.send({ method: "POST", headers, body, signal, added: options.headers, waiter: options, id });
+    const { headers: added, wire } = options;
+    return this.http.send({ method: "POST", headers, body, signal, added, waiter: options, id, message, wire });
   }
 
   protected acknowledged(response: HttpResponse, _message: Message, session: Session): void {

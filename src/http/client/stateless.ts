@@ -53,6 +53,8 @@ export class StatelessHttp implements UnaryTransport {
       added: call.context.headers,
       waiter: call,
       id: PROBES.has(method) ? undefined : id,
+      message,
+      wire: call.context.observer?.wire,
     });
     if (!isSuccess(response)) {
       const { error, body } = await readFailure(response, method);

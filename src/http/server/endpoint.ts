@@ -100,17 +100,18 @@ export class McpEndpoint implements MessageReceiver {
       if (isVendorMethod(message.method)) this.#calls.open(message, carrier, caller, this.#front);
       return reply.sendEmpty(202);
     }
+    const tapped = tap && tapCarrier(reply, tap, message);
     let envelope: Envelope;
     try {
       envelope = readEnvelope(message.params ?? {});
       checkHeaders(message, envelope.name, reply.request.headers);
     } catch (error) {
-      const body = this.#front.errorBody(error, message);
-      return reply.sendJson({ jsonrpc: "2.0", id: message.id, error: body }, 400);
+      const response = { jsonrpc: "2.0", id: message.id, error: this.#front.errorBody(error, message) } as const;
+      tapped?.pass(response);
+      return reply.sendJson(response, 400);
     }
     reply.carry();
-    const carrier = tap === undefined ? reply : tapCarrier(reply, tap, message);
-    this.#calls.open(message, carrier, caller, this.#front, envelope);
+    this.#calls.open(message, tapped ?? reply, caller, this.#front, envelope);
   }
 
   /** Opens a stream for messages outside any request, or resumes a broken stream. */

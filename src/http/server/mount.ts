@@ -3,7 +3,7 @@
 
 import type { Authenticator } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler-marks.ts";
+import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM, PAGES } from "../../core/handler-marks.ts";
 import { checkOptions, type OptionNames, optionNames } from "../../core/options.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";
@@ -16,7 +16,7 @@ import type { FixedLimits, HttpRouterOptions } from "./options.ts";
 
 /** Options of `nodeHandler()` and `fetchHandler()`. */
 export interface MountOptions
-  extends Omit<HttpRouterOptions, "auth">, Pick<ListenOptions, "allowedHosts" | "allowedOrigins"> {
+  extends Omit<HttpRouterOptions, "auth" | "pages">, Pick<ListenOptions, "allowedHosts" | "allowedOrigins"> {
   /**
    * Authenticates callers. Without it anyone may call. For a handler that evaluates code, this option is required. If
    * it is `false` for such a handler, anyone who can reach the port can run code on this machine.
@@ -110,10 +110,10 @@ export function createFront(
     );
   }
   const authenticator = auth === undefined || auth === false ? undefined : { auth };
-  const gateway: Handler & { metrics?: () => string | undefined } = handler;
+  const gateway: Handler & { metrics?: () => string | undefined; [PAGES]?: HttpRouterOptions["pages"] } = handler;
   const routing = {
     ...(typeof gateway.metrics === "function" && { metrics: () => gateway.metrics?.() }),
-    ...defined(rest),
+    ...defined({ ...rest, pages: gateway[PAGES] }),
     ...authenticator,
   };
   return new HttpRouter(handler, createGuard({ host, allowedHosts, allowedOrigins }), routing, fixed);

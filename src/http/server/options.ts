@@ -1,5 +1,6 @@
 // Options and default limits of the HTTP server. Every limit is on by default.
 
+import type { HttpRequest } from "./http-request.ts";
 import type { Authenticator } from "../../core/authentication.ts";
 import { checkOptions } from "../../core/options.ts";
 import { defined } from "../../core/values.ts";
@@ -91,6 +92,11 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
    * figures of a gateway whose chain has the middleware `metrics`.
    */
   readonly metrics?: ((principal: string | undefined) => string | undefined) | undefined;
+  /**
+   * Answers requests for pages beside the endpoint, whose Host and Origin were checked, and which are not authenticated.
+   * Returns false for a path that is none of its own. Never throws.
+   */
+  readonly pages?: ((request: HttpRequest) => boolean) | undefined;
   readonly limits?: HttpLimits | undefined;
   /**
    * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients

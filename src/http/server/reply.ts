@@ -5,6 +5,7 @@
 
 import type { Identity } from "../../core/authentication.ts";
 import { BodyLimiter, ByteBudget } from "../../core/byte-budget.ts";
+import type { RawHead } from "../../core/handler.ts";
 import { unsendableResponse } from "../../dialogue/calls/errors.ts";
 import { decode, encode } from "../../jsonrpc/codec.ts";
 import { type ErrorBody, type Id, isBatch, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -16,6 +17,7 @@ import {
   type BodyReceiver,
   HttpError,
   type HttpRequest,
+  STREAM_HEADERS,
   type UnsentResponse,
 } from "./http-request.ts";
 import type { FixedLimits, LimitValues } from "./options.ts";
@@ -128,6 +130,8 @@ export class HttpReply implements Carrier, BodyReceiver {
   /** Decides which errors are authorization failures. Never throws. */
   denialFor: ((error: ErrorBody) => Denial | undefined) | undefined;
   readonly #timers: ReplyTimers;
+  /** What wants to know the head of the response. */
+  #headListeners: ((head: RawHead) => void)[] | undefined;
   #receiver: MessageReceiver | undefined;
   #log: ReplyLog | undefined;
   #call: CarrierListener | undefined;
@@ -147,6 +151,7 @@ export class HttpReply implements Carrier, BodyReceiver {
     this.headers = headers;
     this.denialFor = undefined;
     this.#timers = timers;
+    this.#headListeners = undefined;
     this.#receiver = undefined;
     this.#log = undefined;
     this.#call = undefined;
@@ -193,6 +198,16 @@ export class HttpReply implements Carrier, BodyReceiver {
   get isGone(): boolean {
     if (this.#replay !== undefined) return !this.#replay.isReachable;
     return this.#stream === undefined ? this.request.isDisconnected : this.#stream.isClosed;
+  }
+
+  watchHead(listener: (head: RawHead) => void): RawHead {
+    (this.#headListeners ??= []).push(listener);
+    const { method, path, headers } = this.request;
+    return { line: `${method} ${path}`, headers };
+  }
+
+  #reportHead(status: number, headers: Headers): void {
+    for (const listener of this.#headListeners ?? []) listener({ line: status, headers });
   }
 
   /** Begins to carry a call, of the session whose log this is. Call this before the call begins. */
@@ -276,6 +291,7 @@ export class HttpReply implements Carrier, BodyReceiver {
     const isPlain = denial === undefined && this.headers === NO_HEADERS;
     const headers = isPlain ? JSON_TYPE : { ...JSON_TYPE, ...this.headers, ...denial?.headers };
     const text = encodeResponse(message, this.#timers.limits);
+    if (this.#headListeners !== undefined) this.#reportHead(denial?.status ?? status, headers);
     const unsent = this.request.respond(denial?.status ?? status, headers, text);
     if (unsent !== undefined) this.#timers.hold(unsent);
   }
@@ -290,6 +306,7 @@ export class HttpReply implements Carrier, BodyReceiver {
   /** Starts an SSE response; at most once. */
   openStream(onClose?: (stream: SseWriter) => void): SseWriter {
     this.#start();
+    if (this.#headListeners !== undefined) this.#reportHead(200, { ...STREAM_HEADERS, ...this.headers });
     return this.#timers.openStream(this.request, this.headers, (stream) => {
       onClose?.(stream);
       this.disconnect();

@@ -12,7 +12,6 @@ import { type HostInfo, HttpError, type HttpRequest } from "./http-request.ts";
 import { checkConnection, selectRevisions } from "../../dialogue/connection.ts";
 import { challengeHeaders, sendError, safeReporter, type ErrorReporter, type SharedLimits } from "./admission.ts";
 import { McpEndpoint } from "./endpoint.ts";
-import { withoutState } from "./without-state.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type FixedLimits, type HttpRouterOptions, type LimitValues } from "./options.ts";
 import { SessionIds } from "./session-ids.ts";
@@ -54,6 +53,7 @@ export class HttpRouter {
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #health: HttpRouterOptions["health"];
   readonly #metrics: HttpRouterOptions["metrics"];
+  readonly #pages: HttpRouterOptions["pages"];
   #closing: Promise<void> | undefined;
 
   constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}, fixed?: Partial<FixedLimits>) {
@@ -70,6 +70,7 @@ export class HttpRouter {
       metrics,
       onError,
       paths,
+      pages,
       ...connection
     } = options;
     checkConnection(connection);
@@ -97,6 +98,7 @@ export class HttpRouter {
     this.#auth = auth;
     this.#health = health;
     this.#metrics = metrics;
+    this.#pages = pages;
     this.#report = safeReporter(onError);
     this.#compat = loadCompat(options.compat);
     if (this.#compat instanceof Promise) void this.#compat.then((rules) => (this.#compat = rules));
@@ -169,6 +171,7 @@ export class HttpRouter {
       );
       return;
     }
+    if (this.#pages !== undefined && known === undefined && refusal === undefined && this.#pages(request)) return;
     const route = known ?? this.#otherRoute(request);
     const error = refusal ?? this.#routingError(request, route);
     // A route without an action for the method is an error, so what is left without one is a document.
@@ -331,6 +334,17 @@ function canonicalPath(path: string): string | undefined {
 /** Tells the handler at which path the requests arrived. */
 function withEndpoint(handler: Handler, endpoint: string): Handler {
   return (request, context) => handler(request, { ...context, caller: { ...context.caller, endpoint } });
+}
+
+/** The handler of a server that keeps nothing between requests. Only such servers load what that takes. */
+function withoutState(handler: Handler): Handler {
+  let wrapped: Handler | undefined;
+  const load = async (): Promise<Handler> => {
+    const { withoutState: wrap } = await import("./without-state.ts");
+    return (wrapped ??= wrap(handler));
+  };
+  return (request, context) =>
+    wrapped === undefined ? load().then((loaded) => loaded(request, context)) : wrapped(request, context);
 }
 
 /** Whether the framework has proved who the caller is. */

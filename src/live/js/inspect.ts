@@ -44,6 +44,14 @@ export interface Printed {
   readonly handle?: number;
 }
 
+interface InspectParams {
+  readonly handle?: unknown;
+  readonly start?: unknown;
+  readonly count?: unknown;
+  /** Whether the parts are wanted as data too. */
+  readonly parts?: unknown;
+}
+
 export class Handles {
   readonly #table = new HandleTable();
 
@@ -76,23 +84,27 @@ export class Handles {
       : { text: line, ...this.#handleOf(value) };
   }
 
-  inspect({ handle, start = 0, count = PAGE }: { handle?: unknown; start?: unknown; count?: unknown }): GuestText {
+  inspect({ handle, start = 0, count = PAGE, parts: wantsParts }: InspectParams): GuestText {
     const entry = this.#table.get(toNumber(handle));
     if ("problem" in entry) return { text: entry.problem, isError: true };
     const { value } = entry;
     const parts = partsOf(value);
     const from = max(0, toNumber(start));
     const page = parts.slice(from, from + max(1, min(toNumber(count), 1_000)));
-    const lines = page.map(({ name, value: part, note }, at) => {
-      const { text, handle: inner } = note === undefined ? this.line(part) : { text: note, handle: undefined };
+    const shown = page.map(({ name, value: part, note }) => ({
+      name,
+      ...(note === undefined ? this.line(part) : { text: note }),
+    }));
+    const lines = shown.map(({ name, text, handle: inner }: Printed & { readonly name: string }, at) => {
       return `${from + at}: ${name} = ${text}${inner === undefined ? "" : ` [handle ${inner}]`}`;
     });
     const left = parts.length - from - page.length;
     if (left > 0) lines.push(`... ${left} more; pass start: ${from + page.length}`);
     const head = `${describe(value)}, ${parts.length} ${parts.length === 1 ? "part" : "parts"}`;
     return {
-      text: [head, ...lines].join("\n"),
+      text: wantsParts === true ? head : [head, ...lines].join("\n"),
       data: { handle, type: describe(value), total: parts.length, start: from },
+      ...(wantsParts === true && { parts: shown, total: parts.length }),
     };
   }
 }

@@ -151,13 +151,17 @@ lists of a label or nil and a value, or of a label and :UNBOUND alone, or (:ENTR
     ((or standard-object structure-object) (slot-parts object))
     (t (other-parts object))))
 
-(defun part-text (value)
-  "VALUE in brief, with its handle if that does not show all of it."
+(defun part-shown (value)
+  "VALUE in brief, and its handle if that does not show all of it."
   (if (symbolp value)
-      (brief value)
+      (values (brief value) nil)
       (let ((*print-length* 10) (*print-level* 3))
         (multiple-value-bind (text cut) (print-argument value nil +part-chars+)
-          (format nil "~A~@[ [handle ~D]~]" text (handle-for value text cut))))))
+          (values text (handle-for value text cut))))))
+
+(defun part-text (value)
+  "VALUE in brief, with its handle if that does not show all of it."
+  (multiple-value-call #'format nil "~A~@[ [handle ~D]~]" (part-shown value)))
 
 (defun part-line (index part)
   (if (eq (first part) :entry)
@@ -165,14 +169,37 @@ lists of a label or nil and a value, or of a label and :UNBOUND alone, or (:ENTR
       (destructuring-bind (label &optional (value nil bound)) part
         (format nil "~D: ~@[~A = ~]~:[unbound~;~A~]" index label bound (and bound (part-text value))))))
 
+(defun part-json (index part)
+  "The same as data: a name, a text and a handle. A key that is no text of its own is printed."
+  (flet ((part (name value) (multiple-value-bind (text handle) (part-shown value)
+                              (list :object "name" name "text" text "handle" handle))))
+    (if (eq (first part) :entry)
+        (part (part-shown (second part)) (third part))
+        (destructuring-bind (label &optional (value nil bound)) part
+          (let ((name (or label (format nil "~D" index))))
+            (if bound (part name value) (list :object "name" name "text" "unbound")))))))
+
+(defun parts-json (object start count)
+  "A page of the parts of OBJECT as data, and how many parts it has."
+  (let* ((parts (parts-of object)) (total (parts-total parts))
+         (start (max 0 (min start total))) (end (min total (+ start (max 0 (min count +max-page+))))))
+    (values (cons :array (loop for part in (funcall (parts-list parts) start end)
+                               for index from start
+                               collect (part-json index part)))
+            total)))
+
+(defun inspection-head (object parts)
+  (text (out)
+    (format out "~A~%Type: ~S (~A)" (let ((*print-length* 10) (*print-level* 3))
+                                      (print-argument object nil +part-chars+))
+            (type-of object) (parts-what parts))))
+
 (defun inspection (object start count)
   "The text about OBJECT, with COUNT parts from START on."
   (let* ((parts (parts-of object)) (total (parts-total parts))
          (start (max 0 (min start total))) (end (min total (+ start (max 0 (min count +max-page+))))))
     (text (out)
-      (format out "~A~%Type: ~S (~A)~%" (let ((*print-length* 10) (*print-level* 3))
-                                          (print-argument object nil +part-chars+))
-              (type-of object) (parts-what parts))
+      (write-line (inspection-head object parts) out)
       (loop for part in (funcall (parts-list parts) start end)
             for index from start
             do (format out "~A~%" (part-line index part)))
@@ -180,7 +207,17 @@ lists of a label or nil and a value, or of a label and :UNBOUND alone, or (:ENTR
         (format out "[Parts ~D to ~D of ~:D~@[; the next ones: start ~D~]]" start (max start (1- end)) total
                 (and (< end total) end))))))
 
-(deftool "inspect" (handle (start 0) (count +page+))
+(define-tool "inspect" (&key handle (start 0) (count +page+) parts)
+  (let ((*refuse* (list nil)))
+    (catch *refuse*
+      (let ((value (handled-value handle)))
+        (if parts
+            (multiple-value-bind (page total) (parts-json value start count)
+              (values nil :json (list :object "text" (inspection-head value (parts-of value)) "parts" page "total" total)))
+            (inspection value start count))))))
+
+(defun handled-value (handle)
+  "The value of HANDLE; refuses if there is none."
   (unless (integerp handle) (refuse "Give the number of a handle."))
   (multiple-value-bind (value found) (handle-value handle)
     (unless found
@@ -188,7 +225,7 @@ lists of a label or nil and a value, or of a label and :UNBOUND alone, or (:ENTR
                The value of handle ~D was dropped: the last ~*~D are kept if they are small, or as long as a variable ~
                holds them. Evaluate the code again.~]"
               (<= 1 handle *last-handle*) handle (and (plusp *last-handle*) *last-handle*) +max-handles+))
-    (inspection value start count)))
+    value))
 
 ;;; CL:INSPECT and STEP
 

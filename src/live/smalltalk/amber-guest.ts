@@ -18,6 +18,7 @@ interface Params {
   readonly handle?: number;
   readonly start?: number;
   readonly count?: number;
+  readonly parts?: boolean;
   readonly class?: string;
   readonly selector?: string;
   readonly source?: string;
@@ -165,9 +166,9 @@ class AmberGuest {
     }
   }
 
-  #inspect({ handle = 0, start, count }: Params): string | GuestText {
-    const description = this.#printer.describe(handle, start, count);
-    return typeof description === "string" ? description : failure(description.problem);
+  #inspect({ handle = 0, start, count, parts }: Params): string | GuestText {
+    const description = this.#printer.describe(handle, start, count, parts === true);
+    return "problem" in description ? failure(description.problem) : description;
   }
 
   #defineClass(params: Params): string | GuestText {

@@ -4,7 +4,7 @@
 import { inspect } from "node:util";
 import { firstChars } from "../../core/text.ts";
 import { HandleTable } from "../js/handles.ts";
-import { handleText } from "../runtime.ts";
+import { handleText, type GuestText } from "../runtime.ts";
 import type { AmberImage } from "./amber-image.ts";
 
 export interface Printed {
@@ -59,23 +59,28 @@ export class AmberPrinter {
     this.#handles.turnOff();
   }
 
-  /** Describes the parts of a value, or says why there is none. */
-  describe(handle: number, start = 0, count: number = PAGE): string | { readonly problem: string } {
+  /** Describes the parts of a value, or says why there is none. With `wantsParts`, as data too. */
+  describe(
+    handle: number,
+    start = 0,
+    count: number = PAGE,
+    wantsParts = false,
+  ): GuestText | { readonly problem: string } {
     const entry = this.#handles.get(handle);
     if ("problem" in entry) return entry;
     const { value } = entry;
     const parts = this.#parts(value);
     const shownParts = parts.slice(start, start + Math.min(count, PAGE));
-    const lines = shownParts.map(({ name, value: part }, index) => {
-      const { text, handle: partHandle } = this.printSafely(part);
-      return `${start + index}: ${name} = ${text}${handleText(partHandle)}`;
+    const shown = shownParts.map(({ name, value: part }) => ({ name, ...this.printSafely(part) }));
+    const lines = shown.map(({ name, text, handle: inner }, at) => {
+      return `${start + at}: ${name} = ${text}${handleText(inner)}`;
     });
     const end = start + shownParts.length;
     const rest = end < parts.length ? [`... ${parts.length - end} more; go on with start ${end}`] : [];
     const plural = parts.length === 1 ? "part" : "parts";
-    return [this.#shortText(value, SHORT).text, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
-      .concat(lines, rest)
-      .join("\n");
+    const head = [this.#shortText(value, SHORT).text, `Class: ${this.#className(value)}, ${parts.length} ${plural}`];
+    if (wantsParts) return { text: head.join("\n"), parts: shown, total: parts.length };
+    return { text: [...head, ...lines, ...rest].join("\n") };
   }
 
   #shortText(value: unknown, options: PrintOptions): { readonly text: string; readonly isWhole: boolean } {

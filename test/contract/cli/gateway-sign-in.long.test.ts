@@ -88,7 +88,7 @@ it("stops at a logout, writes nothing back after the token's lifetime, and works
   const logout = await catenary(["logout", "notes", "--json"], "", options());
   expect(JSON.parse(logout.out)).toMatchObject({ removed: [new URL(String(front.url)).origin] });
   expect(count("POST /token/revocation")).toBe(2);
-  const advice = "asks for a sign-in or a token: run `catenary login notes` where the gateway runs";
+  const advice = "asks for a sign-in or a token; run `catenary login notes` where the gateway runs";
   expect(await call()).toContain(advice);
   const begin = Date.now();
   await expect.poll(() => Date.now() - begin > TOKEN_SEC * 1000, { interval: 500 }).toBe(true);

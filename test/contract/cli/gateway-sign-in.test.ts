@@ -82,7 +82,7 @@ it.runIf(IS_LONG)(
     const ada = await connect(url);
     const bob = await connect(url);
     const { host } = new URL(String(front.url));
-    const advice = `${host} asks for a sign-in or a token: run \`catenary login vault\` where the gateway runs`;
+    const advice = `${host} asks for a sign-in or a token; run \`catenary login vault\` where the gateway runs`;
     await expect(ada.callTool("open")).rejects.toThrow(advice);
     expect(text(await bob.callTool("other"))).toBe("other");
     expect([issuer.at("/authorize"), issuer.at("/register")]).toEqual([[], []]);
@@ -165,7 +165,7 @@ it.runIf(IS_LONG)(
     ask(1);
     await expect.poll(() => gateway.out).toContain("access_denied");
     ask(2);
-    await expect.poll(() => gateway.out).toContain("that was not finished: run `catenary login vault`");
+    await expect.poll(() => gateway.out).toContain("that was not finished; run `catenary login vault`");
     expect(issuer.at("/authorize")).toHaveLength(2);
   },
 );

@@ -81,8 +81,8 @@ it("without a config serve --live serves them on stdio", async () => {
   expect(await catenary(call, "", { cwd: empty })).toMatchObject({ code: 0, out: "=> [ 2, 3 ]\n" });
 });
 
-it("without a config serve and up --watch say that there is none, and what to do", async () => {
-  for (const [command, ...flags] of [["serve"], ["up", "--watch"]]) {
+it("without a config serve and up --reload say that there is none, and what to do", async () => {
+  for (const [command, ...flags] of [["serve"], ["up", "--reload"]]) {
     const none = await catenary([String(command), ...flags], "", { cwd: empty });
     expect(none).toMatchObject({ code: 2, out: "" });
     expect(none.err).toMatch(/^catenary: There is no catenary\.json here: name a config, /);

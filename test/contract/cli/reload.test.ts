@@ -131,9 +131,9 @@ it(
   },
 );
 
-it.runIf(IS_LONG)("a changed config is read with --watch, and on stdio too", async () => {
+it.runIf(IS_LONG)("a changed config is read with --reload, and on stdio too", async () => {
   write(1);
-  const through = [CLI, "serve", file, "--watch"];
+  const through = [CLI, "serve", file, "--reload"];
   const stderr: string[] = [];
   const client = await connect({ command: process.execPath, args: through }, { onStderr: (text) => stderr.push(text) });
   expect(await textOf(client, "changing")).toBe("changing 1");

@@ -32,7 +32,7 @@ afterAll(() => {
 /** Packs a copy, since packing builds `dist`, which other tests use now. */
 function packCopy(): ReturnType<typeof pack> {
   const texts = ["CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md"];
-  for (const name of ["src", "build.js", "package.json", "tsconfig.json", "tsconfig.build.json", ...texts]) {
+  for (const name of ["src", "web", "build.js", "package.json", "tsconfig.json", "tsconfig.build.json", ...texts]) {
     cpSync(join(ROOT, name), join(checkout, name), { recursive: true });
   }
   symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"));

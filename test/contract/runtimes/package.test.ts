@@ -3,14 +3,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { LIMITS, pack, ROOT } from "./package.ts";
+import { pack, ROOT } from "./package.ts";
 
-const { unpackedSize, files } = pack(ROOT, "--dry-run", "--ignore-scripts");
+const { files } = pack(ROOT, "--dry-run", "--ignore-scripts");
 const paths = new Set(files.map(({ path }) => path));
-
-it(`the package has at most ${LIMITS.unpackedBytes / 1e6} MB`, () => {
-  expect(unpackedSize).toBeLessThanOrEqual(LIMITS.unpackedBytes);
-});
 
 it("the package has the code of all entries and programs, and no source maps, tests or docs", () => {
   const isUnwanted = /\.map$|\.test\.|^(?:docs|test|bench|examples)\/|^src\/.*\.ts$/;

@@ -28,6 +28,7 @@ const LAYERS: readonly string[] = [
   "programs",
   "openapi",
   "config",
+  "console",
 ];
 
 /** Folders that never import each other. */

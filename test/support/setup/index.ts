@@ -2,6 +2,7 @@
 
 import { existsSync, rmSync } from "node:fs";
 import { installSuite } from "../../conformance/install-suite.ts";
+import { installChromium } from "../browser.ts";
 import { installDebianPackages } from "../debian.ts";
 import { compilePrograms } from "../programs.ts";
 import { IS_LONG } from "../thoroughness.ts";
@@ -23,6 +24,8 @@ export async function setup(): Promise<void> {
     console.error("Skipped: tests of run-tests with FiveAM, which could not be installed (apt-get install cl-fiveam).");
   if (IS_LONG && !(await installSqueak()))
     console.error("Skipped: tests of Squeak. squeak-vm and etoys are missing and could not be installed.");
+  if (!(await installChromium()))
+    console.error("Skipped: tests of the console in a browser. Chromium is missing and could not be installed.");
   await compilePrograms();
   // In the background, because only some tests need it. They wait for it, and report if it failed.
   void installSuite().catch(() => undefined);

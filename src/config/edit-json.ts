@@ -3,8 +3,8 @@
 // to the new property, and removes comments before a removed one.
 
 import { parseTree, type Node, type ParseError } from "jsonc-parser";
-import { Problems } from "../../config/document.ts";
-import { defined } from "../../core/values.ts";
+import { defined } from "../core/values.ts";
+import { Problems } from "./document.ts";
 
 /** Sets a value, or with undefined removes it. Throws if the text is not a JSON object, or has something else on the way. */
 export function editJson(text: string, path: readonly string[], value: unknown): string {
@@ -26,6 +26,34 @@ export function editJson(text: string, path: readonly string[], value: unknown):
     node = child;
   }
   return text;
+}
+
+/** Adds a string to an array, which is created if there is none, or removes it. */
+export function editStrings(
+  text: string,
+  path: readonly string[],
+  change: { add: string } | { remove: string },
+): string {
+  const array = nodeAt(text, path);
+  if (array === undefined) return "add" in change ? editJson(text, path, [change.add]) : text;
+  if (array.type !== "array") throw new Error(`${path.join(".")} is not an array`);
+  const items = array.children ?? [];
+  if ("remove" in change) {
+    const item = items.find(({ value }) => value === change.remove);
+    return item === undefined ? text : editStrings(removeProperty(text, array, item), path, change);
+  }
+  if (items.some(({ value }) => value === change.add)) return text;
+  return insert(text, array, () => JSON.stringify(change.add));
+}
+
+function nodeAt(text: string, path: readonly string[]): Node | undefined {
+  const errors: ParseError[] = [];
+  const root = parseTree(text, errors, { allowTrailingComma: true });
+  if (root === undefined || errors.length > 0) throw notJson(text, errors[0]?.offset ?? 0);
+  return path.reduce<Node | undefined>(
+    (node, key) => (node?.type === "object" ? findProperty(node, key)?.children?.[1] : undefined),
+    root,
+  );
 }
 
 export function notJson(text: string, offset: number): Error {
@@ -82,27 +110,37 @@ function compactArrays(json: string): string {
 }
 
 function insertProperty(text: string, object: Node, key: string, value: unknown): string {
-  const eol = lineEndIn(text);
-  const last = object.children?.at(-1);
   const name = `${JSON.stringify(key)}: `;
+  return insert(
+    text,
+    object,
+    (indent) => name + (indent === undefined ? JSON.stringify(value) : write(text, value, indent)),
+  );
+}
+
+/** Adds a property to an object, or an item to an array. `written` gets the indentation, or undefined for one line. */
+function insert(text: string, container: Node, written: (indent: string | undefined) => string): string {
+  const eol = lineEndIn(text);
+  const last = container.children?.at(-1);
   if (last === undefined) {
-    const indent = indentAt(text, object.offset);
+    const start = container.offset + 1;
+    const comments = text.slice(start, endOf(container) - 1).trimEnd();
+    const rest = text.slice(endOf(container) - 1);
+    if (container.type === "array" && comments === "") return text.slice(0, start) + written(undefined) + rest;
+    const indent = indentAt(text, container.offset);
     const inner = `${indent}${unitIn(text)}`;
-    const comments = text.slice(object.offset + 1, endOf(object) - 1).trimEnd();
-    const property = `${name}${write(text, value, inner)}`;
-    const before = text.slice(0, object.offset + 1) + comments;
-    return `${before}${eol}${inner}${property}${eol}${indent}${text.slice(endOf(object) - 1)}`;
+    return `${text.slice(0, start)}${comments}${eol}${inner}${written(inner)}${eol}${indent}${rest}`;
   }
   const end = endOf(last);
   const { comma, lineEnd } = scanAfter(text, end);
-  if (!text.slice(object.offset, end).includes("\n")) {
+  if (!text.slice(container.offset, end).includes("\n")) {
     const at = comma ?? end;
-    return `${text.slice(0, at)}${comma === undefined ? "," : ""} ${name}${JSON.stringify(value)}${text.slice(at)}`;
+    return `${text.slice(0, at)}${comma === undefined ? "," : ""} ${written(undefined)}${text.slice(at)}`;
   }
   const indent = indentAt(text, last.offset);
-  const property = `${name}${write(text, value, indent)}${comma === undefined ? "" : ","}`;
+  const added = `${written(indent)}${comma === undefined ? "" : ","}`;
   const separated = text.slice(0, end) + (comma === undefined ? "," : "") + text.slice(end, lineEnd);
-  return `${separated}${eol}${indent}${property}${text.slice(lineEnd)}`;
+  return `${separated}${eol}${indent}${added}${text.slice(lineEnd)}`;
 }
 
 function removeProperty(text: string, object: Node, property: Node): string {

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { parse, type ParseError } from "jsonc-parser";
 import { expect, it } from "vitest";
-import { runs } from "../../../test/support/thoroughness.ts";
+import { runs } from "../../test/support/thoroughness.ts";
 import { editJson } from "./edit-json.ts";
 
 const PATH = ["mcpServers", "new"];
