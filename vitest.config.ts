@@ -5,6 +5,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ViteUserConfig } from "vitest/config";
+import { StallReporter } from "./test/support/stall-reporter.ts";
 
 const isLong = process.env["CATENARY_LONG"] === "1";
 const exclude = ["**/node_modules/**", ...(isLong ? [] : ["**/*.long.test.ts"])];
@@ -50,6 +51,7 @@ export const ISOLATED = [
 const config: ViteUserConfig = {
   test: {
     globalSetup: ["test/support/setup/index.ts"],
+    reporters: ["default", new StallReporter()],
     // Does nothing unless RECORD_WIRE is set.
     setupFiles: ["test/support/wire/setup.ts"],
     // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
