@@ -56,6 +56,8 @@ const config: ViteUserConfig = {
     setupFiles: ["test/support/wire/setup.ts"],
     // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
     maxWorkers: 4,
+    // Where each test of a file waits for its timeout, the run would take hours.
+    bail: process.env["CI"] === "true" ? 10 : 0,
     // Longer than a machine that runs many tests at once stalls. test/support/waiting.ts has the times for programs.
     testTimeout: 180_000,
     hookTimeout: 180_000,

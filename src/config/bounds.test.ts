@@ -1,11 +1,11 @@
 // A config that names endless files, or has more of something than anyone needs, is answered with an error in bounded
 // work. `check` and `import` read configs that may come from other people.
 
-import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { outputOf } from "../../test/support/blocking-program.ts";
 import { readClientFile } from "../cli/setup/client-servers.ts";
 import { MAX_SERVERS } from "./document.ts";
 import { checkConfig, loadConfigText } from "./load.ts";
@@ -13,7 +13,7 @@ import { checkConfig, loadConfigText } from "./load.ts";
 let folder = "";
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "catenary-bounds-"));
-  if (process.platform !== "win32") execFileSync("mkfifo", [join(folder, "pipe")]);
+  if (process.platform !== "win32") outputOf("mkfifo", [join(folder, "pipe")]);
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -51,7 +51,7 @@ it.skipIf(process.platform === "win32")(
     await writeFile(join(folder, "keys.env"), "KEY=1\n");
     const config = await loadConfigText(text, join(folder, "catenary.json"));
     await rm(join(folder, "keys.env"));
-    execFileSync("mkfifo", [join(folder, "keys.env")]);
+    outputOf("mkfifo", [join(folder, "keys.env")]);
     await expect(config.upstreams.get("a")!.resolve()).rejects.toThrow(
       "Cannot read the envFile: not a file of at most",
     );

@@ -1,7 +1,7 @@
 // Plays the Dockerfile without Docker: each stage is a folder, each RUN a command in it, and the command of the image
 // serves a config, answers the health check and ends on SIGTERM. Root, users and the base image are not played.
 
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -10,6 +10,7 @@ import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
+import { outputOf, succeeds } from "../support/blocking-program.ts";
 import { unreachableRegistry } from "../support/install-packages.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -72,13 +73,7 @@ function build(): string | undefined {
       for (const path of sources(step)) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
     } else if (step.name === "RUN") {
       try {
-        execFileSync("sh", ["-ec", played(step.text)], {
-          cwd: folder,
-          env,
-          stdio: "pipe",
-          encoding: "utf8",
-          timeout: STEP_MS,
-        });
+        outputOf("sh", ["-ec", played(step.text)], { cwd: folder, env, timeout: STEP_MS });
       } catch (error) {
         return unreachableRegistry(error);
       }
@@ -133,11 +128,11 @@ it(
       const [line] = (await Promise.race([once(createInterface(gateway.stdout), "line"), exited])) as [unknown];
       expect(line).toContain(`127.0.0.1:${port}`);
       const [program = "", ...args] = words("HEALTHCHECK").map((word) => played(word, port));
-      execFileSync(program, args, { timeout: STEP_MS });
+      outputOf(program, args);
       expect((await fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", body: "{}" })).status).toBe(401);
       gateway.kill("SIGTERM");
       expect(await exited).toEqual([0, null]);
-      expect(() => execFileSync(program, args, { timeout: STEP_MS, stdio: "ignore" })).toThrow();
+      expect(succeeds(program, args)).toBe(false);
     } finally {
       gateway.kill("SIGKILL");
     }

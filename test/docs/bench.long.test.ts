@@ -1,17 +1,14 @@
 // The command line of `npm run bench`, as a program.
 
-import { spawnSync } from "node:child_process";
 import { expect, it } from "vitest";
+import { endOf } from "../support/blocking-program.ts";
 import { ROOT } from "./page.ts";
 
 it.each([
   [["--help"], 0, /^$/, /^Measures costs[^]*Measurements: http, stdio/],
   [["--hlep"], 1, /^Unknown option '--hlep'[^]*Usage: npm run bench/, /^$/],
 ])("npm run bench: -- %s ends with %i and a help, without a stack trace", (args, status, stderr, stdout) => {
-  const result = spawnSync(process.execPath, ["--import", "tsx", "bench/main.ts", ...args], {
-    cwd: ROOT,
-    encoding: "utf8",
-  });
+  const result = endOf(process.execPath, ["--import", "tsx", "bench/main.ts", ...args], { cwd: ROOT });
   expect(result).toMatchObject({
     status,
     stdout: expect.stringMatching(stdout) as string,

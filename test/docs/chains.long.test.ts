@@ -1,12 +1,12 @@
 // The recommended chains of docs/middleware/index.md, as a config and as code, with published servers: each middleware
 // does what the page says. The page is the only place where the chains are written.
 
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { describe, it, type TestContext } from "vitest";
 import { bearerToken } from "../../src/auth/oauth/index.ts";
 import { connect, type Client } from "../../src/index.ts";
+import { outputOf } from "../support/blocking-program.ts";
 import { eventually, WAIT_MS } from "../support/waiting.ts";
 import { PageFolder, readPage } from "./page.ts";
 
@@ -100,7 +100,7 @@ describe.concurrent("for a team", { timeout: TEST_MS }, () => {
     const { expect } = context;
     writeFileSync(folder.path("notes.txt"), `The key is ${SECRET}.`);
     writeFileSync(folder.path("long.txt"), "x".repeat(50_000));
-    execFileSync("mkfifo", [folder.path("endless")]);
+    outputOf("mkfifo", [folder.path("endless")]);
     const team = await startTeam(folder, command, context);
     const [ada, bob] = [await team.as(TOKENS.ADA_TOKEN), await team.as(TOKENS.BOB_TOKEN)];
     await expect(team.as("wrong")).rejects.toThrow();

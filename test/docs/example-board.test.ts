@@ -1,14 +1,14 @@
 // The board example: it prints its URL, every command that it prints works in a shell, a port that is in use is
 // reported, and a signal stops it.
 
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { WAIT_MS } from "../support/waiting.ts";
+import { endOf, succeeds } from "../support/blocking-program.ts";
 
 const MAIN = fileURLToPath(new URL("../../examples/board/main.js", import.meta.url));
-const HAS_CURL = spawnSync("curl", ["--version"]).status === 0;
+const HAS_CURL = succeeds("curl", ["--version"]);
 
 class Program {
   readonly child: ChildProcess;
@@ -73,7 +73,7 @@ describe("examples/board", () => {
       await listener.prints("notifications/subscriptions/acknowledged");
       const texts = [command("Call a tool in a single"), command("Call a tool in a session"), command("Read")].map(
         (line) => {
-          const { stdout, stderr, status } = spawnSync("sh", ["-c", line], { encoding: "utf8", timeout: WAIT_MS });
+          const { stdout, stderr, status } = endOf("sh", ["-c", line]);
           expect({ status, stderr }, line).toEqual({ status: 0, stderr: "" });
           return stdout;
         },

@@ -1,12 +1,13 @@
 // The TypeScript examples of the documentation in a temporary folder where `catenary` resolves to our sources, so that
 // they compile and run like a user's code, without a build.
 
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { codeBlocks } from "./markdown.ts";
+import { endOf } from "../support/blocking-program.ts";
 import { PROGRAM_MS } from "../support/waiting.ts";
 
 /** A block of TypeScript. The mark after the language is `run`, or the name of a file that other examples use. */
@@ -77,7 +78,7 @@ export class ExampleFolder {
   /** The output of the compiler; empty if there are no errors. */
   compile(): string {
     const compiler = join(this.#root, "node_modules/typescript/bin/tsc");
-    const { stdout, stderr } = spawnSync(process.execPath, [compiler, "-p", this.#folder], { encoding: "utf8" });
+    const { stdout, stderr } = endOf(process.execPath, [compiler, "-p", this.#folder]);
     return stdout + stderr;
   }
 

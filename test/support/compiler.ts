@@ -1,10 +1,10 @@
 // Runs the TypeScript compiler on a text, for tests of what we write as TypeScript.
 
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { endOf } from "./blocking-program.ts";
 
 const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
 
@@ -15,7 +15,7 @@ export function compilerErrors(text: string): string[] {
     const file = join(folder, "tools.ts");
     writeFileSync(file, text);
     const options = ["--strict", "--noEmit", "--skipLibCheck", "--types", ""];
-    const { stdout } = spawnSync(process.execPath, [compiler, ...options, file], { cwd: folder, encoding: "utf8" });
+    const { stdout } = endOf(process.execPath, [compiler, ...options, file], { cwd: folder });
     return stdout.split("\n").filter((line) => line !== "");
   } finally {
     rmSync(folder, { recursive: true });

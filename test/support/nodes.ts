@@ -1,10 +1,10 @@
 // Other versions of Node, for tests that run on all of them. They come from npm, into a cache folder of their own, so
 // that no script picks them up by accident.
 
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { npm } from "./blocking-program.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -18,6 +18,10 @@ export function installNode(version: string): string | undefined {
   if (existsSync(binary)) return binary;
   mkdirSync(folder, { recursive: true });
   const options = ["--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"];
-  spawnSync("npm", ["install", ...options, `${name}@${version}`], { cwd: ROOT, stdio: "inherit" });
+  try {
+    npm(["install", ...options, `${name}@${version}`], { cwd: ROOT });
+  } catch (error) {
+    console.error(error);
+  }
   return existsSync(binary) ? binary : undefined;
 }

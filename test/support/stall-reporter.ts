@@ -1,8 +1,9 @@
-// Ends a run in which nothing happens any more, and names the files that have not ended. A file that blocks its process
-// cannot be ended by the timeouts of its tests: the run would wait for it without end, and would not say for what.
+// Says at once which test has failed, and ends a run in which nothing happens any more with the names of the files that run.
+// Otherwise a run that is ended from outside would not say why: failures are printed at its end, and a file that blocks its
+// process cannot be ended by the timeouts of its tests.
 
 import { readFileSync } from "node:fs";
-import type { Reporter, TestModule } from "vitest/node";
+import type { Reporter, TestCase, TestModule } from "vitest/node";
 
 /** Longer than a test with its hooks may take. */
 const STALLED_MINUTES = 10;
@@ -21,8 +22,11 @@ export class StallReporter implements Reporter {
     this.#timer?.refresh();
   }
 
-  onTestCaseResult(): void {
+  onTestCaseResult(test: TestCase): void {
     this.#timer?.refresh();
+    const { state, errors } = test.result();
+    if (state === "failed")
+      console.error(`Failed: ${test.module.relativeModuleId}: ${test.fullName}: ${errors[0]?.message}`);
   }
 
   onTestModuleEnd({ relativeModuleId }: TestModule): void {

@@ -3,10 +3,10 @@
 
 import { chmodSync, chownSync, existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { execFileSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { outputOf } from "../../../test/support/blocking-program.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { fileTokens } from "./token-stores.ts";
 
@@ -150,7 +150,7 @@ describe("a token file", () => {
 
   it("a token file is refused if it is a pipe or a directory, without waiting", async () => {
     const pipe = join(home, "pipe");
-    execFileSync("/usr/bin/mkfifo", ["-m", "600", pipe]);
+    outputOf("/usr/bin/mkfifo", ["-m", "600", pipe]);
     expect(await refusal(fileTokens(pipe).get("a"))).toContain("not a regular file");
     expect(await refusal(fileTokens(home).get("a"))).toContain("not a regular file");
   });

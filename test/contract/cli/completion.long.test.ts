@@ -1,10 +1,10 @@
 // Completion in real shells. Those that are not installed are skipped by name.
 
-import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { endOf, succeeds } from "../../support/blocking-program.ts";
 import { catenary, CLI } from "./cli-process.ts";
 
 let folder = "";
@@ -62,12 +62,12 @@ words=(catenary tools m); CURRENT=3; _catenary; words=(catenary up --al); CURREN
   ],
 } as const;
 
-const isThere = (shell: string): boolean => spawnSync(shell, ["-c", ":"]).status === 0;
+const isThere = (shell: string): boolean => succeeds(shell, ["-c", ":"]);
 
 describe.each(Object.entries(SHELLS))("in %s", (shell, [[program, ...args], script]) => {
   it.runIf(isThere(shell))("a shell completes servers and options", () => {
     const env = { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}`, HOME: folder };
-    const { stdout, stderr } = spawnSync(program, [...args, script], { cwd: folder, env, encoding: "utf8" });
+    const { stdout, stderr } = endOf(program, [...args, script], { cwd: folder, env });
     expect({ stderr, words: stdout.trim().split("\n").toSorted() }).toEqual({
       stderr: "",
       words: ["--allow-host", "--allow-origin", "memory", "music"],

@@ -1,7 +1,7 @@
 // The first minute on a new machine: a clone of the repository in a folder with a space, `npm ci && npm start` as a user who
 // is not root, with bubblewrap and without it, and a call of a tool by the official SDK.
 
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { npm, outputOf } from "../../support/blocking-program.ts";
 import { lastingPort } from "../../support/http/raw-server.ts";
 import { sandboxProblem } from "../../../src/live/sandbox.ts";
 
@@ -27,7 +28,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "catenary first minute-"));
   clone = join(folder, "my clone");
   const home = join(folder, "home");
-  const files = execFileSync("git", ["ls-files", "-z"], { cwd: ROOT, encoding: "utf8" }).split("\0").filter(Boolean);
+  const files = outputOf("git", ["ls-files", "-z"], { cwd: ROOT }).split("\0").filter(Boolean);
   for (const file of files) {
     if (!existsSync(join(ROOT, file))) continue;
     mkdirSync(dirname(join(clone, file)), { recursive: true });
@@ -35,7 +36,7 @@ beforeAll(() => {
   }
   mkdirSync(home);
   if (isRoot)
-    for (const path of execFileSync("find", [folder, "-print0"], { encoding: "utf8" }).split("\0")) {
+    for (const path of outputOf("find", [folder, "-print0"]).split("\0")) {
       if (path !== "") chownSync(path, UNPRIVILEGED, UNPRIVILEGED);
     }
   // What npm sets for the scripts that it runs is not what a person's shell has.
@@ -48,13 +49,8 @@ beforeAll(() => {
     npm_config_cache: join(home, "npm"),
     npm_config_update_notifier: "false",
   };
-  execFileSync("npm", ["ci", "--no-audit", "--no-fund"], {
-    cwd: clone,
-    env,
-    ...user,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
   // npm fills an empty cache.
+  npm(["ci", "--no-audit", "--no-fund"], { cwd: clone, env, ...user });
 }, 600_000);
 
 afterEach(async () => {

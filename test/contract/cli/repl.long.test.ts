@@ -1,7 +1,6 @@
 // `catenary repl` in a real terminal: several lines, history, completion, Ctrl-C, restarts, and a session that another
 // client uses at the same time; and without a terminal.
 
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +9,7 @@ import { javascript } from "catenary/live";
 import { afterAll, afterEach, expect, it } from "vitest";
 import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
-import { CLI } from "./cli-process.ts";
+import { catenary, CLI } from "./cli-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "catenary-repl-"));
 const env = { XDG_STATE_HOME: folder };
@@ -287,37 +286,36 @@ it.runIf(HAS_TERMINAL && hasSbcl())(
   },
 );
 
-const run = (args: readonly string[], input: string): { code: number | null; out: string; err: string } => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, "repl", ...args], { input, encoding: "utf8" });
-  return { code: status, out: stdout, err: stderr };
-};
-
-it("catenary repl without a terminal evaluates stdin, input by input", () => {
-  expect(run(["js"], "const a = [\n1, 2]\na.length\n")).toEqual({ code: 0, out: "; No values\n=> 2\n", err: "" });
+it("catenary repl without a terminal evaluates stdin, input by input", async () => {
+  expect(await catenary(["repl", "js"], "const a = [\n1, 2]\na.length\n")).toMatchObject({
+    code: 0,
+    out: "; No values\n=> 2\n",
+    err: "",
+  });
 });
 
-it("catenary repl without a terminal reads an input of a megabyte in many lines, and what follows it", () => {
+it("catenary repl without a terminal reads an input of a megabyte in many lines, and what follows it", async () => {
   const lines = Array.from({ length: 20_000 }, (_, index) => `  { number: ${index}, text: "${"x".repeat(30)}" },`);
-  const { code, out } = run(["js"], `const big = [\n${lines.join("\n")}\n];\nbig.length\n`);
+  const { code, out } = await catenary(["repl", "js"], `const big = [\n${lines.join("\n")}\n];\nbig.length\n`);
   expect([code, out]).toEqual([0, expect.stringMatching(/=> 20000\n$/)]);
 });
 
-it("catenary repl without a terminal exits with 5 if something failed, and goes on after it", () => {
-  const { code, out } = run(["js"], "missing\n1 + 1\n");
+it("catenary repl without a terminal exits with 5 if something failed, and goes on after it", async () => {
+  const { code, out } = await catenary(["repl", "js"], "missing\n1 + 1\n");
   expect(code).toBe(5);
   expect(out).toMatch(/^\[ERROR\] ReferenceError\n[^]*=> 2\n$/);
 });
 
-it("catenary repl without a terminal sends those who use code mode to its tool", () => {
+it("catenary repl without a terminal sends those who use code mode to its tool", async () => {
   const config = join(folder, "code.json");
   writeFileSync(config, JSON.stringify({ mcpServers: { a: { live: "js" } }, code: { sandbox: false } }));
-  const { code, err } = run([config], "");
+  const { code, err } = await catenary(["repl", config], "");
   expect(code).toBe(2);
   expect(err).toContain("`catenary call TARGET run-code code=CODE` runs code");
 });
 
-it.runIf(hasSbcl())("catenary repl without a terminal does not name tools in an error of the reader", () => {
-  const { code, out } = run(["lisp"], "(foo\n");
+it.runIf(hasSbcl())("catenary repl without a terminal does not name tools in an error of the reader", async () => {
+  const { code, out } = await catenary(["repl", "lisp"], "(foo\n");
   expect(code).toBe(5);
   expect(out).toMatch(/column 0 is not closed\.\n$/);
 });
@@ -329,8 +327,8 @@ it.each([
   [["smalltalk", "--image", "x"], 1, /--image needs the virtual machine/],
   [["http://127.0.0.1:1/mcp", "--program", "x"], 1, /--program needs a LANGUAGE, not a target/],
   [["http://127.0.0.1:1/mcp"], 4, /127\.0\.0\.1:1/],
-])("catenary repl without a terminal refuses %j with one clear error", (args, code, message) => {
-  const result = run(args, "");
+])("catenary repl without a terminal refuses %j with one clear error", async (args, code, message) => {
+  const result = await catenary(["repl", ...args], "");
   expect(result.code).toBe(code);
   expect(result.err).toMatch(message);
 });

@@ -3,12 +3,12 @@
 // replaced on both sides (see VARYING and TABLES). SBCL's messages are those of one release; with another release nothing
 // is compared. To rewrite the transcripts, set UPDATE_GOLDEN=1 and read the diff.
 
-import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { outputOf } from "../../support/blocking-program.ts";
 import { connect, type Client } from "../../../src/client/index.ts";
 import { lisp } from "../../../src/live/index.ts";
 import { TOOLS } from "../../../src/live/lisp/tools.ts";
@@ -73,7 +73,7 @@ function makeScratch(): string {
 /** The version of the installed SBCL; empty if there is none. */
 function installedVersion(): string {
   try {
-    return execFileSync("sbcl", ["--version"], { encoding: "utf8" });
+    return outputOf("sbcl", ["--version"]);
   } catch {
     return "";
   }

@@ -1,13 +1,13 @@
 // The package after `npm install --global`: modules of a user in another folder, in which nothing is installed, import
 // `catenary` and are written in all of TypeScript, on every version of Node that we support.
 
-import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
+import { npm } from "../../support/blocking-program.ts";
 import { installNode, OTHER_NODES } from "../../support/nodes.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -55,14 +55,10 @@ beforeAll(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "catenary-modules-")));
   // The build is that of the test run. Scripts would build again, under the other tests.
   const [packed] = JSON.parse(
-    execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", prefix], {
-      cwd: ROOT,
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "ignore"],
-    }),
+    npm(["pack", "--json", "--ignore-scripts", "--pack-destination", prefix], { cwd: ROOT }),
   ) as [{ filename: string }];
   const options = ["--global", "--prefix", prefix, "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"];
-  execFileSync("npm", ["install", ...options, join(prefix, packed.filename)], { cwd: prefix, stdio: "ignore" });
+  npm(["install", ...options, join(prefix, packed.filename)], { cwd: prefix });
   for (const [name, text] of Object.entries({ "notes.ts": NOTES, "leave.ts": LEAVE, "plain.mjs": PLAIN })) {
     writeFileSync(join(folder, name), text);
   }

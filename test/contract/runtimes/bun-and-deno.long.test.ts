@@ -4,7 +4,8 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { missingRuntimes, outputOf, programOf, SERVER, Workspace } from "./runtimes.ts";
+import { outputOf } from "../../support/blocking-program.ts";
+import { missingRuntimes, programOf, SERVER, Workspace } from "./runtimes.ts";
 
 const reason = await missingRuntimes();
 if (reason !== undefined) console.warn(`Skipped: Bun and Deno, because ${reason}`);
@@ -73,7 +74,8 @@ describe.skipIf(reason !== undefined).each([
   ["bun", []],
   ["deno", ["-A"]],
 ] as const)("in %s", (runtime, flags) => {
-  const run = (file: string): string => outputOf(programOf(runtime), ["run", ...flags, file], workspace.folder);
+  const run = (file: string): string =>
+    outputOf(programOf(runtime), ["run", ...flags, file], { cwd: workspace.folder });
 
   it("in Bun and Deno, a fetch handler answers clients of all revisions", () => {
     const output = run("fetch.js");

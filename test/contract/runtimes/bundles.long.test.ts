@@ -8,7 +8,8 @@ import { gzipSync } from "node:zlib";
 import { afterAll, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { ROOT } from "./package.ts";
-import { importPackage, missingRuntimes, outputOf, SERVER, Workspace } from "./runtimes.ts";
+import { outputOf } from "../../support/blocking-program.ts";
+import { importPackage, missingRuntimes, SERVER, Workspace } from "./runtimes.ts";
 
 const reason = await missingRuntimes();
 if (reason !== undefined) console.warn(`Skipped: bundles, because ${reason}`);
@@ -150,6 +151,6 @@ it.skipIf(reason !== undefined)(
        await front.close();
        console.log("closed");`,
     );
-    expect(outputOf(process.execPath, [file], empty)).toBe("14 function\nthrough\nclosed\n");
+    expect(outputOf(process.execPath, [file], { cwd: empty })).toBe("14 function\nthrough\nclosed\n");
   },
 );

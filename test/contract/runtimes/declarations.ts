@@ -2,7 +2,8 @@
 // compiler write out the members of everything that the functions of the entry take and return.
 
 import { readFileSync } from "node:fs";
-import { outputOf, Workspace } from "./runtimes.ts";
+import { outputOf } from "../../support/blocking-program.ts";
+import { Workspace } from "./runtimes.ts";
 
 /** What users export, by the entry. All of its types are inferred. */
 const SAMPLES: Readonly<Record<string, string>> = {
@@ -260,7 +261,7 @@ export function declarationErrors(tsc: string, isDeep: boolean): readonly string
   try {
     const names = entries().map((entry) => `catenary${entry.slice(1)}`);
     const list = workspace.write("list-exports.mjs", LIST_EXPORTS);
-    const kinds = JSON.parse(outputOf(process.execPath, [list, ...names], workspace.folder)) as ExportKinds;
+    const kinds = JSON.parse(outputOf(process.execPath, [list, ...names], { cwd: workspace.folder })) as ExportKinds;
     // Each entry is a project, since the compiler may name a type through any module that its project imports.
     const references = entries().map((entry, at) => {
       const [path, name] = [entry === "." ? "root" : entry.slice(2), names[at] ?? ""];
@@ -271,7 +272,7 @@ export function declarationErrors(tsc: string, isDeep: boolean): readonly string
       return { path };
     });
     workspace.write("tsconfig.json", JSON.stringify({ files: [], references }));
-    outputOf(process.execPath, [tsc, "-b", "--pretty", "false"], workspace.folder);
+    outputOf(process.execPath, [tsc, "-b", "--pretty", "false"], { cwd: workspace.folder });
     return [];
   } catch (error) {
     const { stdout } = error as { readonly stdout?: string };

@@ -1,7 +1,6 @@
 // The package as users get it: built and packed from a copy of the checkout, and installed into an empty folder. How much
 // that brings, and that what needs packages of its own works without another install.
 
-import { execFileSync } from "node:child_process";
 import {
   cpSync,
   mkdirSync,
@@ -18,9 +17,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { unreachableRegistry } from "../../support/install-packages.ts";
-import { PROGRAM_MS } from "../../support/waiting.ts";
+import { npm, outputOf } from "../../support/blocking-program.ts";
 import { LIMITS, pack, ROOT } from "./package.ts";
-import { outputOf } from "./runtimes.ts";
 
 const checkout = realpathSync(mkdtempSync(join(tmpdir(), "catenary-checkout-")));
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "catenary-installed-")));
@@ -44,12 +42,7 @@ function install(tarball: string): string | undefined {
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   const options = ["--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1"];
   try {
-    execFileSync("npm", ["install", ...options, tarball], {
-      cwd: folder,
-      stdio: "pipe",
-      encoding: "utf8",
-      timeout: PROGRAM_MS,
-    });
+    npm(["install", ...options, tarball], { cwd: folder });
     return undefined;
   } catch (error) {
     return unreachableRegistry(error);
@@ -94,7 +87,7 @@ it.skipIf(reason !== undefined).each([
   ["js", "enum Kind { A = 41 }; const add = (n: number): number => n + 1; add(Kind.A)", "42"],
   ["smalltalk", "(1 to: 4) inject: 0 into: [:a :b | a + b]", "10"],
 ])("the installed package evaluates %s: %s", (language, code, expected) => {
-  expect(outputOf(process.execPath, [COMMAND, "eval", language, code], folder)).toBe(`${expected}\n`);
+  expect(outputOf(process.execPath, [COMMAND, "eval", language, code], { cwd: folder })).toBe(`${expected}\n`);
 });
 
 it.skipIf(reason !== undefined)(
@@ -115,7 +108,7 @@ it.skipIf(reason !== undefined)(
     const mcpServers = { notes: { module: "./notes.ts" }, shop: { openapi: "./shop.yaml" } };
     write("catenary.json", JSON.stringify({ mcpServers, chain: ["search"] }));
     const call = (tool: string, ...args: string[]): string =>
-      outputOf(process.execPath, [COMMAND, "call", "gateway/catenary.json", tool, ...args], folder);
+      outputOf(process.execPath, [COMMAND, "call", "gateway/catenary.json", tool, ...args], { cwd: folder });
     expect(call("search-tools", "query=orders of customers")).toContain("listOrders");
     expect(call("call-tool", "name=write_note", "arguments:={}")).toBe("done\n");
   },
@@ -124,6 +117,6 @@ it.skipIf(reason !== undefined)(
 it.skipIf(reason !== undefined)("the installed package shows names and lines of the source in stack traces", () => {
   const program =
     'import { createServer } from "catenary"; try { createServer({ nme: 1 }); } catch (e) { console.log(e.stack); }';
-  const stack = outputOf(process.execPath, ["--input-type=module", "--eval", program], folder);
+  const stack = outputOf(process.execPath, ["--input-type=module", "--eval", program], { cwd: folder });
   expect(stack).toMatch(/at createServer \(.*\/catenary\/dist\/.*\.js:\d{2,}:\d+\)/);
 });

@@ -1,8 +1,7 @@
 // What is known of the package as npm makes it: its limits, and the list of its files.
 
-import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { PROGRAM_MS } from "../../support/waiting.ts";
+import { npm } from "../../support/blocking-program.ts";
 
 export const ROOT: string = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -17,12 +16,7 @@ export interface Packed {
 
 /** Runs `npm pack` in a checkout. Scripts build it again, so they may not run in the one that tests use. */
 export function pack(checkout: string, ...options: string[]): Packed {
-  const output = execFileSync("npm", ["pack", "--json", ...options], {
-    cwd: checkout,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: PROGRAM_MS,
-  });
+  const output = npm(["pack", "--json", ...options], { cwd: checkout });
   const [packed] = JSON.parse(output.slice(output.indexOf("["))) as [Packed];
   return packed;
 }

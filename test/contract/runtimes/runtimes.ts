@@ -1,13 +1,11 @@
 // What the tests of this folder share: the other runtimes and the bundler, which come from npm into packages/, and a
 // folder outside of the repository in which `catenary` is installed as users have it.
 
-import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { installPackages } from "../../support/install-packages.ts";
-import { PROGRAM_MS } from "../../support/waiting.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PACKAGES = fileURLToPath(new URL("packages", import.meta.url));
@@ -104,11 +102,6 @@ export class Workspace {
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-/** What a program prints. */
-export function outputOf(program: string, args: readonly string[], cwd: string): string {
-  return execFileSync(program, args, { cwd, encoding: "utf8", timeout: PROGRAM_MS });
 }
 
 /** A server with one tool for each thing that a runtime could lack. */

@@ -1,11 +1,11 @@
 // The declarations of the package, each of them checked: in a project for Workers without the types of Node, and in one for
 // Node that imports all entries.
 
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
+import { endOf } from "../../support/blocking-program.ts";
 import { Workspace } from "./runtimes.ts";
 
 const TSC = fileURLToPath(new URL("../../../node_modules/.bin/tsc", import.meta.url));
@@ -55,7 +55,7 @@ afterAll(() => workspace.remove());
 
 /** What the compiler says. */
 function compile(config: string): string {
-  return spawnSync(TSC, ["-p", join(workspace.folder, config)], { encoding: "utf8" }).stdout;
+  return endOf(TSC, ["-p", join(workspace.folder, config)]).stdout;
 }
 
 it("a server for Workers compiles without the types of Node", () => {

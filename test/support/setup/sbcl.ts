@@ -1,11 +1,11 @@
 // Installs SBCL and FiveAM. If one cannot be installed, the tests that need it are skipped with a message.
 
-import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { succeeds } from "../blocking-program.ts";
 import { installDebianPackages } from "../debian.ts";
 
 export function hasSbcl(): boolean {
-  return spawnSync("sbcl", ["--version"], { stdio: "ignore" }).status === 0;
+  return succeeds("sbcl", ["--version"]);
 }
 
 /** FiveAM, a test framework, as a Debian package: its sources are where ASDF looks. */

@@ -3,7 +3,6 @@
 // unpacked into a folder of its own, because the amd64 build multiplies wrongly. Where something cannot be installed,
 // the tests that need it are skipped with a message.
 
-import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -17,6 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { outputOf, succeeds } from "../blocking-program.ts";
 import { aptGet, mayInstallDebianPackages } from "../debian.ts";
 
 /** The last release of Debian that has GNU Smalltalk. */
@@ -36,7 +36,7 @@ const SQUEAK_FOLDER = "/usr/lib/squeak";
 export const ETOYS_IMAGE = "/usr/share/etoys/etoys.image";
 
 function runs(program: string): boolean {
-  return spawnSync(program, ["--version"], { stdio: "ignore" }).status === 0;
+  return succeeds(program, ["--version"]);
 }
 
 let foundGst: string | undefined;
@@ -159,7 +159,7 @@ async function unpackI386(apt: Apt, folder: string): Promise<void> {
   rmSync(root, { recursive: true, force: true });
   mkdirSync(root, { recursive: true });
   for (const name of readdirSync(folder).filter((file) => file.endsWith(".deb")))
-    execFileSync("dpkg", ["-x", join(folder, name), root], { stdio: "ignore" });
+    outputOf("dpkg", ["-x", join(folder, name), root]);
   const libraries = ["lib/i386-linux-gnu", "usr/lib/i386-linux-gnu", "usr/lib"].map((name) => join(root, name));
   const script = [
     "#!/bin/sh",

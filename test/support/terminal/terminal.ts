@@ -1,15 +1,16 @@
 // Runs a program in a real terminal (a pty from Python's standard library) and shows what a user would see: the text of the
 // screen after all cursor movements, and the raw bytes.
 
-import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { succeeds } from "../blocking-program.ts";
 import { WAIT_MS } from "../waiting.ts";
 
 const RELAY = fileURLToPath(new URL("relay.py", import.meta.url));
 
 /** Without Python, tests that need a terminal are skipped. */
-export const HAS_TERMINAL: boolean = spawnSync("python3", ["-c", "import pty"]).status === 0;
+export const HAS_TERMINAL: boolean = succeeds("python3", ["-c", "import pty"]);
 
 export const CTRL_C = "\u0003";
 export const CTRL_D = "\u0004";
