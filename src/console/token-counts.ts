@@ -73,7 +73,7 @@ export class TokenCounts {
     const { count } = this.#tokenizer;
     let start = performance.now();
     for (const { definition, kind } of items) {
-      this.#known.set(definition, count(textOf(definition, kind)));
+      this.#known.set(definition, countStart(textOf(definition, kind), count));
       if (performance.now() - start < SLICE_MS) continue;
       // Calls that wait go first.
       await new Promise((resolve) => setTimeout(resolve, SLICE_MS));
@@ -82,6 +82,14 @@ export class TokenCounts {
     }
     this.#isDone = true;
   }
+}
+
+/** A longer definition is counted by its beginning. */
+const MAX_COUNTED = 50_000;
+
+function countStart(text: string, count: (text: string) => number): number {
+  if (text.length <= MAX_COUNTED) return count(text);
+  return Math.ceil((count(text.slice(0, MAX_COUNTED)) * text.length) / MAX_COUNTED);
 }
 
 /** What a model gets of a definition. Prompts and resources reach it only if a person or a client picks them. */
