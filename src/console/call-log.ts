@@ -234,7 +234,11 @@ export class CallLog {
   #ask(entry: Entry, question: ObservedQuestion): void {
     const row = this.#question(entry, question.request);
     this.#questions.set(question, row);
-    if (entry.openQuestions === 0) entry.askedAt = row.at;
+    if (entry.openQuestions === 0) {
+      entry.askedAt = row.at;
+      this.#waited(entry, 0);
+      this.#changed(entry.row);
+    }
     entry.openQuestions += 1;
   }
 

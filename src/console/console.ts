@@ -81,6 +81,7 @@ export class Console {
       toolsOf: (server) => this.#catalogue.counts().get(server),
       clients: () => stats.clients(),
       minutes: () => stats.minutes(),
+      calls: () => stats.calls,
     });
     feed.addSource("info", { first: () => this.#info() });
     feed.addSource("questions", { first: questions });

@@ -22,6 +22,7 @@ it.each<[filter: string, yes: Partial<CallRow>, no: Partial<CallRow>]>([
   ["tool:create_*", { name: "create_issue" }, { name: "create_issue", method: "prompts/get" }],
   ['tool:"a*"', { name: "a*" }, { name: "ab" }],
   ["status:error,cancelled", { status: "cancelled" }, { status: "ok" }],
+  ["status:asked", { status: "ok", waitMs: 5 }, { status: "ok" }],
   ["dur:>500ms", { ms: 501 }, { ms: 500 }],
   ["dur:1.5s", { ms: 1_500 }, { ms: 1_499 }],
   ["dur:<=1m", { ms: 60_000 }, { ms: 60_001 }],

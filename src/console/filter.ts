@@ -177,9 +177,13 @@ function testOf(word: Word, now: number): Test {
   switch (key) {
     case undefined:
       return anyField(values[0] ?? "");
-    case "status":
+    case "status": {
+      const has = oneOf(word, key, STATUSES);
+      // Those that have asked have the mark too.
+      return values.includes("asked") ? (row, bodies) => has(row, bodies) || row.waitMs !== undefined : has;
+    }
     case "kind":
-      return oneOf(word, key, key === "status" ? STATUSES : KINDS);
+      return oneOf(word, key, KINDS);
     case "dur":
       return comparison(word, "ms", DURATIONS, durationOf);
     case "size":

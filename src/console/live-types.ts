@@ -15,6 +15,8 @@ export interface LiveSession {
   /** What its process is, such as `SBCL 2.2.9`; empty if it has none. */
   readonly version: string;
   readonly pid?: number;
+  /** How many processes it has had so far. Handles and definitions are those of one process. */
+  readonly process: number;
   readonly memoryMb?: number;
   readonly evaluations: number;
   /** How many calls wait for the one that runs. */
@@ -52,8 +54,8 @@ export interface LiveDetail {
   readonly server: LiveServerView;
   /** The last evaluations, the oldest first; those that run come last. */
   readonly turns: readonly Turn[];
-  /** As far as they are remembered; as a text if only the session itself knows them. */
-  readonly definitions: string | readonly { readonly name: string; readonly type?: string; readonly at: number }[];
+  /** As far as they are remembered; as a text if only the session knows them, and absent while it is too busy to say. */
+  readonly definitions?: string | readonly { readonly name: string; readonly type?: string; readonly at: number }[];
   /** Those of the owner of the session, the newest first. */
   readonly checkpoints: readonly { readonly name: string; readonly at: number; readonly bytes: number }[];
   /** The libraries with tools of their own that are loaded. */
@@ -83,6 +85,8 @@ export interface TurnEnd {
   /** The result as a model reads it. */
   readonly text: string;
   readonly ms: number;
+  /** The process in which it has ended, by its number. */
+  readonly process: number;
   /** The result in parts; absent if it is no longer kept. */
   readonly evaluation?: { readonly [field: string]: unknown };
 }

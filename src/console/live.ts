@@ -52,12 +52,14 @@ export class LiveSessions {
     return { servers, sessions: this.sessions(), ...defined({ owner: this.#host.running.owner }) };
   }
 
-  /** Those that were used last come first. */
+  /** Those of a server together, in the order of their ids, so that none changes its place when it is used. */
   sessions(): readonly LiveSession[] {
-    const all = [...this.servers].flatMap(([name, server]) =>
-      server.sessions().map((status) => sessionOf(name, server, status)),
+    return [...this.servers].flatMap(([name, server]) =>
+      server
+        .sessions()
+        .map((status) => sessionOf(name, server, status))
+        .toSorted((one, other) => (one.id < other.id ? -1 : 1)),
     );
-    return all.toSorted((one, other) => other.usedAt - one.usedAt);
   }
 
   /** Throws an ApiError if there is no such session. */
@@ -81,7 +83,7 @@ export class LiveSessions {
       session: sessionOf(serverName, server, status),
       server: viewOf(serverName, server),
       turns: server.turns(place, turns).map(turnOf),
-      definitions,
+      ...defined({ definitions }),
       checkpoints,
       libraries: status.libraries,
     };
@@ -172,15 +174,15 @@ function viewOf(name: string, { language, title, tools }: LiveServer): LiveServe
 }
 
 function sessionOf(name: string, server: LiveServer, status: LiveStatus): LiveSession {
-  const { owner, session, state, version, pid, memoryMb, evaluations, waiting, usedAt, busy, users, holdsError } =
-    status;
+  const { owner, session, state, version, pid, process, memoryMb } = status;
+  const { evaluations, waiting, usedAt, busy, users, holdsError } = status;
   const running = busy && server.turns(status, 0).find(({ turn }) => turn === busy.turn);
   return {
     id: idOf(name, status),
     server: name,
     language: server.language,
     name: session,
-    ...{ state, version, evaluations, waiting, usedAt, users, holdsError },
+    ...{ state, version, process, evaluations, waiting, usedAt, users, holdsError },
     ...defined({
       owner: owner === "" ? undefined : owner,
       pid,

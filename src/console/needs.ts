@@ -2,7 +2,7 @@
 // a variable, and questions that wait. The advice is that of `catenary doctor`, and of the errors themselves.
 
 import type { UpstreamStatus } from "../chain/upstream/options.ts";
-import type { UpstreamEntry } from "../config/upstreams.ts";
+import { findMissingPrograms, type UpstreamEntry } from "../config/upstreams.ts";
 import { ADVICE, adviceOnStart } from "../process/start-advice.ts";
 import { withoutHint } from "../protocol/failed-evaluation.ts";
 import type { HeldItems } from "./held-items.ts";
@@ -24,8 +24,13 @@ export interface NeedsOptions {
   readonly questions: () => readonly Question[];
 }
 
+/** How often it is looked whether the program of a server that has not started is there. */
+const LOOK_MS = 5_000;
+
 export class Needs {
   readonly #options: NeedsOptions;
+  /** The needs of servers whose program is missing, by server, and when that was looked up. */
+  readonly #missing = new Map<string, { readonly need: Promise<Need | undefined>; readonly at: number }>();
 
   constructor(options: NeedsOptions) {
     this.#options = options;
@@ -36,7 +41,12 @@ export class Needs {
     const { host, held, questions } = this.#options;
     const { gateway, config } = host.running;
     const statuses = Object.entries(gateway.status());
-    const ofServers = statuses.map(([name, status]) => this.#ofServer(name, status, config.upstreams.get(name)));
+    const ofServers = await Promise.all(
+      statuses.map(([name, status]) => {
+        const entry = config.upstreams.get(name);
+        return this.#ofServer(name, status, entry) ?? this.#ofMissingProgram(name, status, entry);
+      }),
+    );
     const [signIns, others] = [ofServers.filter(isSignIn), ofServers.filter((need) => !isSignIn(need))];
     return [
       ...(await Promise.all(signIns.map((need) => this.#withExpiry(need)))),
@@ -69,6 +79,26 @@ export class Needs {
     const lists =
       state === "running" && unlisted !== undefined ? `It runs, and its lists fail: ${unlisted}` : undefined;
     return lists === undefined ? undefined : need("failing", lists, doctor(server));
+  }
+
+  /** A server that starts with its first call, and cannot. */
+  #ofMissingProgram(
+    server: string,
+    { state }: UpstreamStatus,
+    entry: UpstreamEntry | undefined,
+  ): Promise<Need | undefined> {
+    const { programs, secrets } = entry ?? {};
+    if (state !== "idle" || programs === undefined || secrets === undefined) return Promise.resolve(undefined);
+    const known = this.#missing.get(server);
+    const now = performance.now();
+    if (known !== undefined && now - known.at < LOOK_MS) return known.need;
+    const need = findMissingPrograms([{ programs, secrets }]).then(([problem]): Need | undefined => {
+      if (problem === undefined) return undefined;
+      const { message, hint = doctor(server) } = problem;
+      return { id: `failing ${server}`, kind: "failing", server, text: message, hint };
+    });
+    this.#missing.set(server, { need, at: now });
+    return need;
   }
 
   /** Says whether there was a sign-in before. */

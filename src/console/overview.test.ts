@@ -31,6 +31,7 @@ function start() {
     toolsOf: (server) => (server === "notes" ? { tools: 3, tokens: 200 } : undefined),
     clients: () => [],
     minutes: () => ({ last: 0, calls: {}, errors: {} }),
+    calls: () => calls,
   });
   const published: Overview[] = [];
   let topic: FeedSource<"overview"> = {};

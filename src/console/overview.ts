@@ -24,6 +24,7 @@ export interface OverviewOptions {
   readonly toolsOf: (server: string) => ServerTools | undefined;
   readonly clients: () => readonly ClientCard[];
   readonly minutes: () => Minutes;
+  readonly calls: () => number;
 }
 
 const PUBLISH_MS = 1_000;
@@ -38,8 +39,14 @@ export class OverviewSource {
   }
 
   async read(): Promise<Overview> {
-    const { needs, clients, minutes } = this.#options;
-    return { needs: await needs.all(), servers: this.#servers(), clients: clients(), minutes: minutes() };
+    const { needs, calls, clients, minutes } = this.#options;
+    return {
+      needs: await needs.all(),
+      calls: calls(),
+      servers: this.#servers(),
+      clients: clients(),
+      minutes: minutes(),
+    };
   }
 
   /** Publishes what has changed, once a second, while pages follow it. */

@@ -64,6 +64,8 @@ export class TrafficStats {
   readonly #clients = new Map<string, Client>();
   readonly #now: () => number;
   #lastClient = 0;
+  /** How many logical calls of clients have begun. */
+  calls = 0;
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
@@ -72,6 +74,7 @@ export class TrafficStats {
   /** A logical call of a client has begun. */
   began(row: Row, { caller, revision, session }: Pick<Context, "caller" | "revision" | "session">): void {
     const { method } = row;
+    this.calls += 1;
     if (method === "ping" || method.startsWith("notifications/")) return;
     const client = this.#client(caller, revision);
     client.ended = session?.ended ?? client.ended;

@@ -242,6 +242,8 @@ export interface Minutes {
 
 export interface Overview {
   readonly needs: readonly Need[];
+  /** How many calls of clients there were, without what is nested under them. */
+  readonly calls: number;
   readonly servers: readonly ServerCard[];
   readonly clients: readonly ClientCard[];
   readonly minutes: Minutes;

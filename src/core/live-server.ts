@@ -16,8 +16,11 @@ export interface LiveServer {
   sessions(): readonly LiveStatus[];
   /** The last evaluations, the oldest first; those that run now come last. Empty if there is no such session. */
   turns(at: LivePlace, count: number): readonly LiveTurn[];
-  /** What the session has defined, as far as it is remembered, or says so itself while it is idle. */
-  definitions(at: LivePlace): Promise<readonly LiveDefinition[] | string>;
+  /**
+   * What the session has defined, as far as it is remembered, or says so itself while it is idle. Undefined if only a
+   * session that is busy knows.
+   */
+  definitions(at: LivePlace): Promise<readonly LiveDefinition[] | string | undefined>;
   /** The checkpoints of an owner, the newest first. */
   checkpoints(owner: string): Promise<readonly LiveCheckpoint[]>;
   /** What can stand at the end of the code. Nothing unless the session is idle. */
@@ -42,6 +45,8 @@ export interface LiveStatus extends LivePlace {
   /** What the process says about itself, such as its version. Empty if there is none. */
   readonly version: string;
   readonly pid?: number;
+  /** How many processes it has had so far. Handles and definitions are those of one process. */
+  readonly process: number;
   /** As last measured, with the programs that it has started. */
   readonly memoryMb?: number;
   readonly evaluations: number;
@@ -82,6 +87,8 @@ export interface LiveEnd {
   /** The result as a model reads it. */
   readonly text: string;
   readonly ms: number;
+  /** The process in which it has ended, by its number. */
+  readonly process: number;
   /** The result in parts (`EvaluationRecord` in live/evaluation.ts). Absent if it was refused, or is no longer kept. */
   readonly evaluation?: { readonly [field: string]: unknown };
 }

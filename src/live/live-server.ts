@@ -66,7 +66,8 @@ export function liveServer(
       const session = find(at);
       const known = session?.definitions ?? [];
       // A session that was restored from an image knows more than its host.
-      if (session === undefined || known.length > 0 || session.state !== "idle") return known;
+      if (session === undefined || known.length > 0 || session.state === "stopped") return known;
+      if (session.state !== "idle") return undefined;
       return definitionsText(session, { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) });
     },
     checkpoints: (owner) => new CheckpointStore(runtime, owner).list(),

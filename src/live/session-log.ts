@@ -71,6 +71,8 @@ export class SessionLog {
   #chars = 0;
   #journal: JournalEntry[] = [];
   #journalChars = 0;
+  /** How many processes the session has had. */
+  process = 0;
 
   constructor(session: string, owner = "", listeners?: TurnListeners) {
     this.#session = session;
@@ -116,7 +118,8 @@ export class SessionLog {
     this.#open.delete(turn);
     const text = start(fullText, MAX_RESULT_CHARS);
     const isKept = evaluation !== undefined && text.length === fullText.length;
-    const ended = { status, text, ms: Date.now() - open.at, ...(isKept && { evaluation: { ...evaluation } }) };
+    const { process } = this;
+    const ended = { status, text, ms: Date.now() - open.at, process, ...(isKept && { evaluation: { ...evaluation } }) };
     if (this.#listeners?.isFollowed === true) this.#emit({ type: "ended", turn, at: Date.now(), ...ended });
     if (evaluation === undefined) return;
     this.#entries.push({ ...open, ended });

@@ -326,6 +326,7 @@ export class Session {
       this.#stateLoss.notice = this.#describeLoss(reason);
       this.background.end();
     };
+    this.log.process += 1;
     return (this.#guest = guest);
   }
 

@@ -245,6 +245,7 @@ function statusOf(owner: string, session: Session, reading: MemoryReading | unde
   const memoryMb = reading !== undefined && reading.pid === pid ? Math.round(reading.mb) : undefined;
   return {
     ...{ owner, session: name, state, version, evaluations, waiting, users, holdsError, libraries: loaded },
+    process: log.process,
     usedAt: at(usedAt),
     ...defined({ pid, memoryMb, busy }),
   };

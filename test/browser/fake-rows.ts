@@ -279,6 +279,7 @@ export function fakeOverview(now: number): Overview {
       },
     ],
     minutes: fakeMinutes(now),
+    calls: 3,
   };
 }
 

@@ -86,7 +86,7 @@ function Navigation(): JSX.Element {
 
 /** What the number beside a link counts. */
 const COUNTED: Readonly<Record<Exclude<PageName, "home">, string>> = {
-  traffic: "Calls that got to servers. Traffic also lists what the gateway answers itself, such as lists",
+  traffic: "Calls of clients",
   tools: "Tools that clients get",
   live: "Live sessions",
   chain: "",
@@ -94,7 +94,7 @@ const COUNTED: Readonly<Record<Exclude<PageName, "home">, string>> = {
 
 /** The number beside a link. */
 function Count({ name }: { readonly name: PageName }): JSX.Element | null {
-  const { needs = [], servers = [] } = overview.value ?? {};
+  const { needs = [], calls = 0, servers = [] } = overview.value ?? {};
   if (name === "home") {
     const waiting = needs.length;
     return waiting === 0 ? null : (
@@ -104,7 +104,7 @@ function Count({ name }: { readonly name: PageName }): JSX.Element | null {
     );
   }
   const counts: Readonly<Record<Exclude<PageName, "home">, number>> = {
-    traffic: servers.reduce((sum, { calls }) => sum + calls, 0),
+    traffic: calls,
     tools: servers.reduce((sum, { tools = 0 }) => sum + tools, 0),
     live: live.value.length,
     chain: 0,
@@ -198,7 +198,8 @@ function SignedOut(): JSX.Element {
     <main class="signed-out">
       <h1>This page needs a new link</h1>
       <p class="soft">
-        A link opens the console once, in one browser. Make a new one in a terminal on the same machine:
+        A link opens the console once, in one browser. Make a new one in a terminal on the same machine. If the command
+        is not installed, type <code>npx catenary console</code> in the folder that you have started it from.
       </p>
       <pre class="panel">{typed("catenary console")}</pre>
       <div class="row">

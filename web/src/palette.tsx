@@ -105,7 +105,7 @@ function OpenPalette(): JSX.Element {
           </li>
         ))}
       </ul>
-      {found.length === 0 ? (
+      {isReading || found.length === 0 ? (
         <p class="faint palette-none">{isReading ? "Reading the lists of all servers…" : "Nothing has that name."}</p>
       ) : null}
     </Dialog>
@@ -179,7 +179,8 @@ function useLateEntries(): { readonly entries: readonly Entry[]; readonly isRead
       () => undefined,
     );
   }, []);
-  const entries = useMemo(() => [...(tools ?? []), ...calls], [tools, calls]);
+  // Together, so that Enter does not take a call in the place of a tool that comes a moment later.
+  const entries = useMemo(() => (tools === undefined ? [] : [...tools, ...calls]), [tools, calls]);
   return { entries, isReading: tools === undefined };
 }
 

@@ -32,10 +32,11 @@ export function typedLine(line: string): string {
   return line.replace(/^catenary(?= )/, () => info.value?.command ?? "catenary");
 }
 
-/** Where the token is that commands need. Undefined if callers need none. */
-export function tokenAdvice(): string | undefined {
+/** Where the token is that `catenary` of another user or machine needs, or curl. Undefined if callers need none. */
+export function tokenAdvice(ofCurl = false): string | undefined {
   if (info.value?.hasToken !== true) return undefined;
-  return "Set CATENARY_TOKEN to the token of the gateway first: it was printed when the gateway started, or is in its config.";
+  const who = ofCurl ? "Set" : "As another user, or on another machine, set";
+  return `${who} CATENARY_TOKEN to the token of the gateway first: it was printed when the gateway started, or is in its config.`;
 }
 
 let hushTimer: ReturnType<typeof setTimeout> | undefined;

@@ -86,6 +86,7 @@ async function start(config: object) {
   const overview = new OverviewSource({
     ...{ host, needs, trafficOf: () => undefined, toolsOf: () => undefined, clients: () => [] },
     minutes: () => ({ last: 0, calls: {}, errors: {} }),
+    calls: () => 0,
   });
   const routes = [...gatewayRoutes(host, (line) => line), ...overviewRoutes({ host, overview, held, chain })];
   const client = await connect(running.gateway, { info: { name: "editor", version: "2" } });
@@ -117,6 +118,21 @@ function matches(path: string, parts: readonly string[]): boolean {
 }
 
 const text = ({ content }: { content?: unknown }): unknown => (content as { text: string }[])[0]?.text;
+
+it("a server whose program is missing needs the operator before its first call", async () => {
+  const { overview } = await start({
+    mcpServers: { broken: { command: "no-such-program-here" }, notes: { module: "./notes.mjs" } },
+  });
+  expect((await overview()).needs).toEqual([
+    {
+      id: "failing broken",
+      kind: "failing",
+      server: "broken",
+      text: expect.stringContaining("no-such-program-here") as string,
+      hint: expect.any(String) as string,
+    },
+  ]);
+});
 
 it("a server that asks for a sign-in is told from one that fails; after the sign-in it runs", async () => {
   const { client, overview, post, entries } = await start({

@@ -28,7 +28,12 @@ export function Inspector(): JSX.Element {
           parts.
         </p>
       ) : (
-        <Parts key={`${shown.session} ${shown.handle}`} session={shown.session} handle={shown.handle} isRoot />
+        <Parts
+          key={`${shown.session} ${shown.process} ${shown.handle}`}
+          session={shown.session}
+          handle={shown.handle}
+          isRoot
+        />
       )}
     </section>
   );

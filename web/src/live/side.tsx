@@ -15,7 +15,9 @@ export function Definitions(): JSX.Element | null {
   return (
     <section aria-label="Definitions">
       <h2>Definitions</h2>
-      {typeof definitions === "string" ? (
+      {definitions === undefined ? (
+        <p class="faint">The session says them when it is idle.</p>
+      ) : typeof definitions === "string" ? (
         <pre class="soft">
           <InertText text={definitions} max={3000} />
         </pre>

@@ -33,6 +33,8 @@ export const frame = signal<{ readonly turn: number; readonly number: number } |
 export const isAtEnd = signal(true);
 export interface Inspected {
   readonly session: string;
+  /** The process that has the value, by its number. */
+  readonly process: number;
   readonly handle: number;
   readonly text: string;
 }
@@ -41,16 +43,19 @@ export const inspected = signal<Inspected | undefined>(undefined);
 /** The place of a session that does not exist yet: `#/live/new?server=lisp&name=main`. */
 const NEW = "new";
 
-/** What is chosen: a session by its id, or one to start. */
+/** What is chosen: a session by its id, or one to start. Without a choice, the session that was used last. */
 export const chosen = computed((): { readonly id: string } | { readonly server: string; readonly name: string } => {
   const [id] = place.value.path;
   const { query } = place.value;
-  const first = live.value[0];
   if (id !== undefined && id !== NEW) return { id };
-  if (id === undefined && first !== undefined) return { id: first.id };
+  const [last] = id === undefined ? live.value.toSorted((one, other) => other.usedAt - one.usedAt) : [];
+  if (last !== undefined) return { id: last.id };
   const server = query.get("server") ?? servers.value?.[0]?.name ?? "";
   return { server, name: query.get("name") ?? "main" };
 });
+
+/** The id of the session that is chosen: the same value as long as it is the same session. */
+const chosenId = computed(() => ("id" in chosen.value ? chosen.value.id : undefined));
 
 /** The session that is shown, as the feed last told. */
 export const session = computed(() => {
@@ -66,6 +71,11 @@ export const server = computed(() => {
   return servers.value?.find((one) => one.name === name);
 });
 
+/** Whether the process with this number is still that of the session that is shown. */
+export function isOfProcess(number: number): boolean {
+  return session.value?.process === number && session.value.state !== "stopped";
+}
+
 export function can(action: string): boolean {
   return server.value?.can.includes(action) === true;
 }
@@ -78,8 +88,11 @@ export function followLive(): () => void {
       (events) => apply(events),
       () => void reload(),
     ),
-    chosen.subscribe(() => {
+    chosenId.subscribe(() => {
       if (isShown()) void choose();
+    }),
+    effect(() => {
+      if (inspected.value !== undefined && !isOfProcess(inspected.value.process)) inspected.value = undefined;
     }),
     effect(() => {
       // While something runs, no error is open.
@@ -92,6 +105,7 @@ export function followLive(): () => void {
     clearTimeout(refreshTimer);
     detail.value = undefined;
     turns.value = [];
+    shownId = undefined;
   };
 }
 
@@ -113,7 +127,9 @@ async function reload(): Promise<void> {
 let shownId: string | undefined;
 
 async function choose(): Promise<void> {
-  const id = "id" in chosen.peek() ? (chosen.peek() as { id: string }).id : undefined;
+  const id = chosenId.peek();
+  // Another session that is used later does not take its place.
+  if (id !== undefined && place.peek().path.length === 0) go(hrefOf("live", [id]), { replace: true });
   if (id !== shownId) {
     detail.value = undefined;
     turns.value = [];
@@ -133,7 +149,8 @@ async function refresh(isWhole: boolean): Promise<void> {
   try {
     const found = await get<LiveDetail>(`live/${segment(id)}`);
     if (id !== shownId) return;
-    detail.value = found;
+    const known = detail.peek()?.session.id === id ? detail.peek()?.definitions : undefined;
+    detail.value = found.definitions === undefined && known !== undefined ? { ...found, definitions: known } : found;
     live.value = live.value.map((one) => (one.id === id ? found.session : one));
     if (isWhole) turns.value = found.turns;
   } catch (error) {
@@ -225,7 +242,6 @@ export async function interrupt(): Promise<void> {
 
 export async function reset(): Promise<void> {
   await act("reset", { session: shownId }, true);
-  inspected.value = undefined;
   refreshSoon();
 }
 

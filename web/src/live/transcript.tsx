@@ -1,8 +1,8 @@
 // The transcript of a live session: who has evaluated what, what it prints while it runs, its values, and its error with
 // frames, variables and restarts.
 
-import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { createContext, Fragment, type JSX } from "preact";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Turn, TurnEnd } from "../../../src/console/types.ts";
 import { Button } from "../kit/button.tsx";
 import { Dialog } from "../kit/dialog.tsx";
@@ -17,6 +17,7 @@ import {
   frame,
   inspected,
   isAtEnd,
+  isOfProcess,
   openTurn,
   session,
   takeRestart,
@@ -40,12 +41,31 @@ export function Transcript(): JSX.Element {
   return (
     <div class="transcript" role="log" aria-label="Transcript" tabIndex={0} ref={list} onScroll={onScroll}>
       {shown.length === 0 ? <p class="soft">Nothing was evaluated in this session so far.</p> : null}
-      {shown.map((turn) => (
-        <TurnView key={turn.turn} turn={turn} isOpen={openTurn.value === turn.turn} />
+      {shown.map((turn, at) => (
+        <Fragment key={turn.turn}>
+          {isInNewProcess(turn, shown[at - 1]) ? <p class="faint new-process">In a new process</p> : null}
+          <TurnView turn={turn} isOpen={openTurn.value === turn.turn} />
+        </Fragment>
       ))}
+      <LastProcess turn={shown.at(-1)} />
     </div>
   );
 }
+
+/** What was defined before, and its handles, are gone then, unless they were restored. */
+function isInNewProcess({ ended }: Turn, before: Turn | undefined): boolean {
+  return ended !== undefined && before?.ended !== undefined && ended.process !== before.ended.process;
+}
+
+/** Says that the turns above are not those of the process that runs now. */
+function LastProcess({ turn }: { readonly turn: Turn | undefined }): JSX.Element | null {
+  if (turn?.ended === undefined || isOfProcess(turn.ended.process)) return null;
+  const isStopped = session.value?.state === "stopped";
+  return <p class="faint new-process">{isStopped ? "Its process has ended" : "In a new process"}</p>;
+}
+
+/** The process in which the turn has ended, which has its values. */
+const ProcessOfTurn = createContext(0);
 
 function TurnView({ turn, isOpen }: { readonly turn: Turn; readonly isOpen: boolean }): JSX.Element {
   const { at, client, ended, output } = turn;
@@ -65,17 +85,24 @@ function TurnView({ turn, isOpen }: { readonly turn: Turn; readonly isOpen: bool
           <What turn={turn} />
         </pre>
       </div>
-      {ended === undefined ? <Running turn={turn} output={output} /> : <Ended end={ended} isOpen={isOpen} />}
+      {ended === undefined ? (
+        <Running turn={turn} output={output} />
+      ) : (
+        <ProcessOfTurn.Provider value={ended.process}>
+          <Ended end={ended} isOpen={isOpen} />
+        </ProcessOfTurn.Provider>
+      )}
     </div>
   );
 }
 
 /** The code; of another tool, its name with the arguments that matter. */
-function What({ turn: { op, code, args } }: { readonly turn: Turn }): JSX.Element {
+function What({ turn }: { readonly turn: Turn }): JSX.Element {
+  const { op, code, args } = turn;
   if (args === undefined) return <InertText text={code} />;
   const { restart, value, frame: number, code: inner, ...others } = args;
   const words = [
-    typeof restart === "string" ? `restart ${restart}` : "",
+    typeof restart === "string" ? restartName(turn, restart) : "",
     typeof value === "string" ? `with ${value}` : "",
     typeof number === "number" ? `frame ${number}` : "",
     Object.keys(others).length === 0 ? "" : JSON.stringify(others),
@@ -86,6 +113,13 @@ function What({ turn: { op, code, args } }: { readonly turn: Turn }): JSX.Elemen
       {typeof inner === "string" ? <InertText text={`\n${inner}`} /> : null}
     </>
   );
+}
+
+/** The name of a restart that was taken by its number: that of the last error before. */
+function restartName({ turn }: Turn, number: string): string {
+  const before = turns.value.filter((one) => one.turn < turn);
+  const error = before.map(({ ended }) => conditionOf(ended?.evaluation)).findLast((one) => one !== undefined);
+  return error?.restarts[Number(number)]?.name ?? `restart ${number}`;
 }
 
 /** How long the code ran; without that, with the time in which its process started. */
@@ -189,13 +223,14 @@ function Value({ text, handle }: { readonly text: string; readonly handle: numbe
 
 function Inspect(props: { readonly handle: number; readonly text: string; readonly what: string }): JSX.Element | null {
   const id = session.value?.id;
-  if (id === undefined) return null;
+  const process = useContext(ProcessOfTurn);
+  if (id === undefined || !isOfProcess(process)) return null;
   const { handle, text, what } = props;
   return (
     <Button
       small
       label={`Inspect ${inertString(what)}`}
-      onClick={() => (inspected.value = { session: id, handle, text })}
+      onClick={() => (inspected.value = { session: id, process, handle, text })}
     >
       Inspect
     </Button>

@@ -262,7 +262,7 @@ function Actions({ detail }: { readonly detail: CallDetail }): JSX.Element | nul
       <Button
         small
         disabled={commands === undefined}
-        title={tokenAdvice()}
+        title={tokenAdvice(true)}
         onClick={() => copyText(commands?.curl ?? "")}
       >
         Copy as curl

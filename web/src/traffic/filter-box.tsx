@@ -51,7 +51,7 @@ export function FilterBox(): JSX.Element {
     else if (event.key === "ArrowUp" && found.length > 0) setChosen((chosen - 1 + found.length) % found.length);
     else if ((event.key === "Enter" || event.key === "Tab") && picked !== undefined) take(picked);
     else if (event.key === "Enter") setFound([]);
-    else if (event.key === "Escape" && found.length > 0) setFound([]);
+    else if (event.key === "Escape" && picked !== undefined) setFound([]);
     else if (event.key === "Escape") input.current?.blur();
     else return;
     if (event.key !== "Tab" || picked !== undefined) event.preventDefault();
