@@ -10,8 +10,9 @@ import { defined, errorMessage, isObject } from "../core/values.ts";
 import { errorKind, toMcpError } from "../protocol/errors.ts";
 import { commandsFor, type CommandTarget } from "./call-commands.ts";
 import type { CallLog } from "./call-log.ts";
-import type { CallRecord } from "./call-record.ts";
+import { NOT_KEPT, type CallRecord } from "./call-record.ts";
 import type { Row } from "./call-row.ts";
+import { heldBytes } from "./lengths.ts";
 import type { CallDetail, LogLine, StepView, ValueChange, WireMessage } from "./types.ts";
 import { valueChanges } from "./value-diff.ts";
 
@@ -22,8 +23,10 @@ export interface DetailOptions {
   readonly target: () => CommandTarget;
 }
 
-/** Longer requests and results are not shown. */
+/** Longer requests, results and messages are not shown, and neither are longer changes. */
 const MAX_SHOWN = 1024 * 1024;
+const MAX_SHOWN_CHANGE = 64 * 1024;
+const TOO_LONG = "(too long to show)";
 /** What the upstream wrote within this time before and after the call. */
 const STDERR_MARGIN_MS = 1_000;
 const MAX_STDERR_LINES = 200;
@@ -45,12 +48,11 @@ export function callDetail(id: number, options: DetailOptions): CallDetail | und
   const [first] = parts;
   const dropped = new Set<CallDetail["dropped"][number]>();
   const request = first?.request;
-  if (request === undefined || (row.sent ?? 0) > MAX_SHOWN) dropped.add("request");
+  if (request === undefined || isTooLong(request.params)) dropped.add("request");
   const last = records.findLast(({ result, error }) => result !== undefined || error !== undefined);
   const { result, error } = last ?? {};
   const hasEnded = row.endedAt !== undefined;
-  if (hasEnded && ((result === undefined && error === undefined) || (row.received ?? 0) > MAX_SHOWN))
-    dropped.add("result");
+  if (hasEnded && ((result === undefined && error === undefined) || isTooLong(result))) dropped.add("result");
   if (row.kind !== "question" && records.length < parts.length) dropped.add("steps");
   if (row.kind !== "question" && (records.length < parts.length || records.some(({ isWireCut }) => isWireCut)))
     dropped.add("wire");
@@ -74,6 +76,10 @@ export function callDetail(id: number, options: DetailOptions): CallDetail | und
     stderr,
     dropped: [...dropped],
   };
+}
+
+function isTooLong(value: unknown, max: number = MAX_SHOWN): boolean {
+  return value === NOT_KEPT || (value !== undefined && (heldBytes(value) ?? Infinity) > max);
 }
 
 /** The steps of a call with its retries. */
@@ -144,17 +150,26 @@ function shortMs(ms: number): string {
 }
 
 /** Of a request, every field may be a secret; a result has media and what the protocol needs. */
-function shownMessage(message: { readonly [field: string]: unknown }, redactor: Redactor): object {
+function shownMessage(whole: { readonly [field: string]: unknown }, redactor: Redactor): object {
+  const message = isTooLong(whole) ? withoutLong(whole) : whole;
   const { method, params } = message;
   if (typeof method !== "string" || !isObject(params)) return redactor.protocol(message);
   return { ...message, params: redactor.json(params) };
 }
 
+/** Its id and method say still which message it is. */
+function withoutLong(message: { readonly [field: string]: unknown }): { readonly [field: string]: unknown } {
+  const fields = Object.entries(message).map(([name, value]) => [name, isObject(value) ? TOO_LONG : value]);
+  return Object.fromEntries(fields) as { readonly [field: string]: unknown };
+}
+
 /** A field is a secret by its own name, or by that of a field around it. */
 function withoutSecrets({ path, before, after }: ValueChange, redactor: Redactor): ValueChange {
   const names = path.match(/[\p{L}\p{N}_$-]+/gu) ?? [];
-  const hide = (value: unknown): unknown =>
-    names.some((name) => isSecretField(name, value)) && value !== undefined ? REDACTED : redactor.json(value);
+  const hide = (value: unknown): unknown => {
+    if (names.some((name) => isSecretField(name, value)) && value !== undefined) return REDACTED;
+    return isTooLong(value, MAX_SHOWN_CHANGE) ? TOO_LONG : redactor.json(value);
+  };
   return {
     path: redactor.text(path),
     ...(before !== undefined && { before: hide(before) }),
@@ -178,7 +193,9 @@ function wireOf({ wire, times }: CallRecord, server: string | undefined, redacto
     ...{ side, sender, at: times[index] ?? 0 },
     ...defined({ server: side === "upstream" ? (upstream ?? server) : undefined, revision }),
     ...(message !== undefined && { message: shownMessage(message as { readonly [field: string]: unknown }, redactor) }),
-    ...(http !== undefined && { http: { line: http.line, headers: { ...http.headers } } }),
+    ...(http !== undefined && {
+      http: { line: redactor.text(http.line), headers: redactor.json(http.headers) as typeof http.headers },
+    }),
   }));
 }
 

@@ -2,7 +2,7 @@
 
 import type { ObservedCall } from "../chain/observe.ts";
 import type { Caller, Request, Result } from "../core/handler.ts";
-import { firstChars } from "../core/text.ts";
+import { copyFirstChars } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 
 /** Requests that a gateway answers by asking all its servers. */
@@ -12,7 +12,7 @@ export function isOfAll(method: string): boolean {
 
 export function clientName({ title, name, version }: NonNullable<Caller["info"]>): string {
   const shown = typeof title === "string" && title !== "" ? title : name;
-  return firstChars(version === "" ? shown : `${shown} ${version}`, 100);
+  return copyFirstChars(version === "" ? shown : `${shown} ${version}`, 100);
 }
 
 export function nameOf({ request, name }: ObservedCall): string | undefined {

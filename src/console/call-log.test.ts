@@ -1,6 +1,7 @@
 // The log of calls: what is one logical call and what is nested under it, which time is work, what is kept, and for how
 // long. The gateway and its servers are real; the clock is not.
 
+import { Session } from "node:inspector/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { taskServer } from "../../test/support/tasks/task-server.ts";
@@ -11,7 +12,8 @@ import type { Handler, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { createServer } from "../server/server.ts";
 import { CallLog, type CallLogOptions } from "./call-log.ts";
-import { estimateLength, type Row } from "./call-row.ts";
+import type { Row } from "./call-row.ts";
+import { estimateLength } from "./lengths.ts";
 import type { CallRow } from "./types.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date", "performance"], now: 1_000_000 }));
@@ -283,6 +285,44 @@ it("keeps the last rows, and their bodies within a budget", async () => {
   expect(log.kept.bytes).toBeLessThanOrEqual(20_000);
   expect(log.kept.record(16)).toBeUndefined();
   expect(log.kept.record(25)?.request.params["name"]).toBe("echo");
+});
+
+it("keeps no long text in memory with the row of a call that has failed", async () => {
+  let calls = 0;
+  const failing: Handler = () => {
+    calls += 1;
+    return Promise.resolve({ ...textResult(`${calls} ${"x".repeat(2_000_000)}`), isError: true });
+  };
+  const { log, gateway } = logged(
+    { notes: failing },
+    { limits: { rows: 1_000, bytes: 100_000 }, hide: (text) => text },
+  );
+  const { context } = fakeContext();
+  const before = await heapUsed();
+  for (let call = 0; call < 60; call += 1) await gateway(callRequest("fail"), context);
+  expect(rowsOf(log)[0]?.errorText).toHaveLength(300);
+  // The texts are 120 MB.
+  expect((await heapUsed()) - before).toBeLessThan(30_000_000);
+});
+
+/** After a garbage collection. */
+async function heapUsed(): Promise<number> {
+  vi.useRealTimers();
+  const session = new Session();
+  session.connect();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await session.post("HeapProfiler.collectGarbage");
+  session.disconnect();
+  return process.memoryUsage().heapUsed;
+}
+
+it("hides secrets of the config in the names of rows", async () => {
+  const hide = (text: string): string => text.replaceAll("hunter2", "${KEY}");
+  const { log, gateway } = logged({ notes: echo }, { hide });
+  const { context } = fakeContext();
+  const read = { method: "resources/read", params: { uri: "vault://hunter2/x" } };
+  for (const _ of [1, 2]) await gateway(read, context).catch(() => undefined);
+  expect(rowsOf(log).map(({ name }) => name)).toEqual(["vault://${KEY}/x", "vault://${KEY}/x"]);
 });
 
 it("a call that began before all rows that are kept ends without a trace", async () => {

@@ -4,13 +4,14 @@
 
 import type { CallReader, ObservedCall, ObservedQuestion } from "../chain/observe.ts";
 import type { Caller, Context, Params, Request, Result, WirePassage } from "../core/handler.ts";
-import { firstChars } from "../core/text.ts";
+import { copyFirstChars } from "../core/text.ts";
 import { OPERATOR } from "../core/authentication.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { isTaskFinished } from "../protocol/tasks.ts";
 import { askedKey, clientName, firstText, isOfAll, isRequest, nameOf } from "./call-facts.ts";
 import { CallRecord, type LoggedCall } from "./call-record.ts";
-import { estimateLength, Row } from "./call-row.ts";
+import { countedLength, estimateLength } from "./lengths.ts";
+import { Row } from "./call-row.ts";
 import { KEPT, KeptCalls, type KeptLimits } from "./kept-calls.ts";
 import type { Question, RowKind } from "./types.ts";
 
@@ -68,6 +69,8 @@ interface Asked {
 /** Calls that wait, tasks and runs of code: as many of each are remembered. */
 const MAX_WAITING = 10_000;
 const MAX_ERROR_LENGTH = 300;
+/** Names repeat, so what is hidden in them is looked for once. */
+const MAX_NAMES = 1_000;
 /** A client that has not answered for so long has gone: stateless clients do not say so. */
 const MAX_QUESTION_MS = 3_600_000;
 
@@ -87,6 +90,7 @@ export class CallLog {
   readonly #questions = new WeakMap<ObservedQuestion, Row>();
   /** Rows of questions that wait for an answer. */
   readonly #waiting = new Map<number, Row>();
+  readonly #names = new Map<string, string>();
   readonly #clients = new WeakMap<NonNullable<Caller["info"]>, string>();
 
   constructor(options: CallLogOptions = {}) {
@@ -162,11 +166,11 @@ export class CallLog {
     at: number,
   ): Entry {
     const { request, context } = call;
-    const name = nameOf(call);
+    const name = this.#nameOf(call);
     const row = this.#row(kind, request, context.caller, at, logical?.row, context.revision, name);
-    row.sent = estimateLength(request.params);
     const record = new CallRecord(row.id, at, request, call.startedAt, call);
-    record.lengths[0] = row.sent;
+    record.lengths[0] = countedLength(request.params);
+    row.sent = record.lengths[0] ?? estimateLength(request.params);
     this.kept.add(row, record);
     return new Entry(row, call, logical, retried);
   }
@@ -183,6 +187,20 @@ export class CallLog {
     const { principal } = caller;
     const client = this.#client(caller);
     return new Row({ id: this.kept.next, kind, at, method, parent, revision, principal, name, client });
+  }
+
+  /** What the request names. A URI may have a secret of the config in it. */
+  #nameOf(call: ObservedCall): string | undefined {
+    const name = nameOf(call);
+    const { hide } = this.#options;
+    if (name === undefined || hide === undefined) return name;
+    let shown = this.#names.get(name);
+    if (shown === undefined) {
+      shown = hide(name);
+      if (this.#names.size >= MAX_NAMES) this.#names.clear();
+      if (name.length <= MAX_ERROR_LENGTH) this.#names.set(name, shown);
+    }
+    return shown;
   }
 
   /** What a client calls itself. */
@@ -304,8 +322,10 @@ export class CallLog {
     const { row } = entry;
     const now = Date.now();
     row.server = this.#serverOf(call);
-    row.received = call.result === undefined ? undefined : estimateLength(call.result);
-    this.kept.running(row.id)?.end(call, row.received);
+    const { result } = call;
+    const length = result === undefined ? undefined : countedLength(result);
+    row.received = result === undefined ? undefined : (length ?? estimateLength(result));
+    this.kept.running(row.id)?.end(call, length);
     const workedMs = Math.max(0, call.ms - entry.waitedMs);
     this.#statusOf(call, row);
     row.ms = workedMs;
@@ -339,7 +359,7 @@ export class CallLog {
     const text = result === undefined ? errorMessage(error) : firstText(result);
     const { hide = (shown) => shown } = this.#options;
     // Cut first, since it may be long, and again, since a reference may be longer than its value.
-    row.errorText = firstChars(hide(firstChars(text, 2 * MAX_ERROR_LENGTH)), MAX_ERROR_LENGTH);
+    row.errorText = copyFirstChars(hide(copyFirstChars(text, 2 * MAX_ERROR_LENGTH)), MAX_ERROR_LENGTH);
   }
 
   /** A retry has ended: so has the call that it continues. */

@@ -6,7 +6,7 @@ import type { Step } from "../chain/steps.ts";
 import type { Request, Result } from "../core/handler.ts";
 import { shownHead } from "../core/http-head.ts";
 import { McpError } from "../protocol/errors.ts";
-import { CallRecord, decodeRecord, encodeRecord } from "./call-record.ts";
+import { CallRecord, decodeRecord, encodeRecord, NOT_KEPT } from "./call-record.ts";
 
 const AT = 1_000_000;
 
@@ -97,6 +97,24 @@ it("keeps what a value was when it was written, and large ones as they are", () 
   const read = decodeRecord(7, AT, encoded);
   expect(read.request.params["arguments"]).toEqual({ text: "before" });
   expect(read.result).toEqual(large);
+});
+
+it("counts what a value holds behind its first hundred values", () => {
+  const small = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`k${at}`, 1]));
+  const sneaky = { first: "x".repeat(33_000), ...small, big: "y".repeat(5_000_000) };
+  const encoded = encodeRecord(recordOf({ method: "tools/call", params: {} }, { ...textResult("a"), ...sneaky }));
+  expect(encoded.largeBytes).toBeGreaterThan(5_000_000);
+  const many = encodeRecord(recordOf({ method: "tools/call", params: {} }, { ...textResult("a"), ...small }));
+  expect(many.large).toEqual([]);
+  expect(many.text).toContain('"k199":1');
+});
+
+it("does not keep a value with very many values in it", () => {
+  const wide = Object.fromEntries(Array.from({ length: 400_000 }, (_, at) => [`k${at}`, at]));
+  const record = recordOf({ method: "tools/call", params: {} }, { ...textResult("a"), structuredContent: wide });
+  const encoded = encodeRecord(record);
+  expect([encoded.text.length < 1_000, encoded.large.length]).toEqual([true, 0]);
+  expect(readAgain(record).result).toBe(NOT_KEPT);
 });
 
 it("keeps the first and the last of many messages, and says so", () => {

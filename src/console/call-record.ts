@@ -7,7 +7,7 @@ import type { HttpHead, Request, Result, StepKind, WirePassage } from "../core/h
 import { headText } from "../core/http-head.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { McpError, toMcpError } from "../protocol/errors.ts";
-import { estimateLength } from "./call-row.ts";
+import { estimateLength, heldBytes } from "./lengths.ts";
 import type { KeptText } from "./chunked-log.ts";
 
 /** So many messages of one call are kept, and about so many characters of them: the first and the last. */
@@ -39,7 +39,7 @@ export class CallRecord {
   times: number[] = [];
   /** Whether messages were dropped from the middle of a call with many. */
   isWireCut = false;
-  /** About how long params and result are as JSON, if that is known. */
+  /** How long params and result are as JSON, if that was counted. */
   readonly lengths: [params?: number | undefined, result?: number | undefined] = [];
   #wireLength = 0;
 
@@ -107,6 +107,8 @@ interface RecordText {
 
 const NONE = -1;
 const NOT_SERIALIZABLE = "(not serializable)";
+/** Stands for a value with too many values in it. */
+export const NOT_KEPT = "(too many values to keep)";
 
 export interface EncodedRecord extends KeptText {
   /** About how many bytes the large values take. */
@@ -152,13 +154,14 @@ class RecordWriter {
     if (value === undefined) return NONE;
     const same = this.#values.indexOf(value);
     if (same !== -1) return same;
-    const length = known ?? estimateLength(value);
-    if (length <= MAX_WRITTEN) {
+    const bytes = known ?? heldBytes(value);
+    if (bytes === undefined) return this.#add(value, JSON.stringify(NOT_KEPT));
+    if (bytes <= MAX_WRITTEN) {
       const equal = typeof value === "object" ? this.#equalTo(value) : -1;
       return equal === -1 ? this.#add(value, jsonOf(value)) : equal;
     }
     this.#large.push(value);
-    this.#largeBytes += length;
+    this.#largeBytes += bytes;
     const at = this.#add(value, "0");
     this.#largeAt += this.#largeAt === "" ? at : `,${at}`;
     return at;

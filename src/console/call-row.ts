@@ -1,7 +1,7 @@
 // One row of Traffic as the log keeps it: the document that is sent, with its fields still changing, and what is nested
 // under it. 100,000 of them are kept, so texts that repeat are kept once.
 
-import { firstChars } from "../core/text.ts";
+import { copyFirstChars } from "../core/text.ts";
 import type { CallRow, RowKind, RowStatus } from "./types.ts";
 
 const MAX_NAME_LENGTH = 300;
@@ -75,44 +75,7 @@ function kept(text: string): string {
   const known = texts.get(text);
   if (known !== undefined) return known;
   if (texts.size >= MAX_TEXTS) texts.clear();
-  const short = firstChars(text, MAX_NAME_LENGTH);
+  const short = copyFirstChars(text, MAX_NAME_LENGTH);
   texts.set(short, short);
   return short;
-}
-
-/** So many values are looked at; what follows them is taken to be like them. */
-const MAX_VALUES = 100;
-
-/** About how long a value is as JSON. Takes a bounded time and never throws, whatever the value is. */
-export function estimateLength(value: unknown): number {
-  if (typeof value === "string") return value.length + 2;
-  try {
-    return lengthOf(value, { values: MAX_VALUES });
-  } catch {
-    // A getter or a Proxy of user code.
-    return 2;
-  }
-}
-
-function lengthOf(value: unknown, left: { values: number }): number {
-  left.values -= 1;
-  if (typeof value === "string") return value.length + 2;
-  if (typeof value !== "object" || value === null) return 5;
-  let length = 2;
-  let seen = 0;
-  if (Array.isArray(value)) {
-    for (const item of value) {
-      if (left.values <= 0) break;
-      length += lengthOf(item, left) + 1;
-      seen += 1;
-    }
-    return seen === 0 ? length + value.length : Math.round((length * value.length) / seen);
-  }
-  for (const key in value) {
-    length += key.length + 4;
-    // Names without their values say too little to go on from them.
-    if (left.values > 0) length += lengthOf((value as Record<string, unknown>)[key], left);
-    else if ((seen += 1) > MAX_VALUES) break;
-  }
-  return length;
 }

@@ -61,10 +61,11 @@ export function callsRoutes({ detail, feed }: CallsRouteParts): Route[] {
         const topics = topicsIn(query);
         const filter = filterIn(query);
         const after = numberIn(query, "after");
+        if (feed.isFull) throw new ApiError(503, "Too many pages follow this gateway", "close some of them");
         return new EventStream((sink) => {
           const listener = { topics, filter, sink };
           feed.add(listener, signal);
-          if (after !== undefined && topics.has("calls")) feed.sendRows(listener, log.kept.rows(after + 1));
+          if (after !== undefined && topics.has("calls")) void feed.sendRows(listener, log.kept.rows(after + 1));
         });
       },
     },

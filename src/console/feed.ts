@@ -2,7 +2,7 @@
 // four times a second, and nothing is made if nobody listens. A page that does not read is cut, so that it slows nobody.
 
 import { unref } from "../core/async.ts";
-import { filterRows, type BodySearch, type Filter } from "./filter.ts";
+import { filterRows, filterSteps, type BodySearch, type Filter } from "./filter.ts";
 import type { EventSink } from "./route.ts";
 import type { Row } from "./call-row.ts";
 import type { FeedEvents, FeedTopic } from "./types.ts";
@@ -11,6 +11,10 @@ const BATCH_MS = 250;
 /** Rows in one event. */
 const MAX_ROWS = 5_000;
 const KEEP_ALIVE_MS = 15_000;
+/** More streams are not opened. */
+const MAX_LISTENERS = 64;
+/** A search in bodies gives way to calls after this time. */
+const TURN_MS = 8;
 /** A page that has not read so much is cut. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 
@@ -90,9 +94,22 @@ export class Feed {
     for (const topic of topics) void this.#sendFirst(listener, topic);
   }
 
+  get isFull(): boolean {
+    return this.#listeners.size >= MAX_LISTENERS;
+  }
+
   /** Sends rows that are there already, to one page. */
-  sendRows(listener: FeedListener, rows: readonly Row[]): void {
-    const wanted = filterRows(rows, listener.filter, this.#rows.hasText);
+  async sendRows(listener: FeedListener, rows: readonly Row[]): Promise<void> {
+    const steps = filterSteps(rows, listener.filter, this.#rows.hasText);
+    let turnEndsAt = performance.now() + TURN_MS;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) {
+      if (performance.now() < turnEndsAt) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      if (!this.#listeners.has(listener)) return;
+      turnEndsAt = performance.now() + TURN_MS;
+    }
+    const wanted = step.value;
     // A page that does not read is cut on the way.
     for (let at = 0; at < wanted.length && this.#listeners.has(listener); at += MAX_ROWS) {
       this.#send(listener, "calls", JSON.stringify(wanted.slice(at, at + MAX_ROWS)));

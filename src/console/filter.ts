@@ -78,6 +78,9 @@ interface Word {
   readonly values: readonly string[];
 }
 
+/** Each is looked for in all that is kept. */
+const MAX_TEXT_WORDS = 4;
+
 /** Reads a filter. Throws a FilterError. `now`: what `since:10m` counts from. */
 export function parseFilter(text: string, now: number = Date.now()): Filter {
   const wanted: Test[] = [];
@@ -85,6 +88,10 @@ export function parseFilter(text: string, now: number = Date.now()): Filter {
   let needsBodies = false;
   // What takes longest is tested last.
   const words = wordsOf(text).toSorted((one, other) => Number(one.key === "text") - Number(other.key === "text"));
+  const [, , , , tooMuch] = words.filter(({ key }) => key === "text");
+  if (tooMuch !== undefined) {
+    throw new FilterError(`A filter has at most ${MAX_TEXT_WORDS} text:`, tooMuch.at, tooMuch.length);
+  }
   for (const word of words) {
     if (word.key === "text") needsBodies = true;
     (word.isNegated ? unwanted : wanted).push(testOf(word, now));
@@ -100,7 +107,20 @@ export function parseFilter(text: string, now: number = Date.now()): Filter {
  * The rows of logical calls that match: those that match themselves, or have a nested row that does, with all that is
  * nested under them. The order stays. A nested row whose call is no longer kept stands for itself.
  */
-export function filterRows(rows: readonly CallRow[], filter: Filter, bodies?: BodySearch): readonly CallRow[] {
+export function filterRows<R extends CallRow>(rows: readonly R[], filter: Filter, bodies?: BodySearch): readonly R[] {
+  const steps = filterSteps(rows, filter, bodies);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** The same one row at a time, since a search in bodies takes long. Returns the rows. */
+export function* filterSteps<R extends CallRow>(
+  rows: readonly R[],
+  filter: Filter,
+  bodies?: BodySearch,
+): Generator<void, readonly R[]> {
   if (filter.isEmpty) return rows;
   const found = new Set<number>();
   const excluded = new Set<number>();
@@ -108,6 +128,7 @@ export function filterRows(rows: readonly CallRow[], filter: Filter, bodies?: Bo
     const logical = row.parent ?? row.id;
     if (row.parent === undefined && filter.excludes(row, bodies)) excluded.add(row.id);
     else if (!found.has(logical) && filter.matches(row, bodies)) found.add(logical);
+    yield;
   }
   return rows.filter(({ id, parent = id }) => found.has(parent) && !excluded.has(parent));
 }

@@ -8,6 +8,11 @@ export function firstChars(text: string, max: number): string {
   return text.slice(0, code >= 0xd800 && code < 0xdc00 ? max - 1 : max);
 }
 
+/** The same in a string of its own: a slice keeps the whole text in memory. */
+export function copyFirstChars(text: string, max: number): string {
+  return text.length <= max ? text : structuredClone(firstChars(text, max));
+}
+
 /** The last `max` characters. Never begins with half a surrogate pair. */
 export function lastChars(text: string, max: number): string {
   if (text.length <= max) return text;

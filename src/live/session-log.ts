@@ -3,7 +3,7 @@
 // tail.
 
 import type { LiveEnd, LiveEvent, LivePlace, LiveTurn } from "../core/live-server.ts";
-import { firstChars, lastChars } from "../core/text.ts";
+import { copyFirstChars, firstChars, lastChars } from "../core/text.ts";
 import type { CutText, Evaluation, EvaluationRecord } from "./evaluation.ts";
 import { KEPT_CHARS, type GuestText, type Limits } from "./runtime.ts";
 
@@ -255,9 +255,8 @@ export class SessionLog {
   }
 }
 
-/** The first characters, in a string of their own: a slice would keep the whole text in memory. */
 function start(text: string, max: number): string {
-  return text.length <= max ? text : `${structuredClone(firstChars(text, max))} ...`;
+  return text.length <= max ? text : `${copyFirstChars(text, max)} ...`;
 }
 
 /** Drops the last line if it was cut and others are left. */

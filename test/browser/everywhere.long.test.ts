@@ -1,7 +1,7 @@
 // What holds on every page before a real gateway: no error of axe in either theme, no sideways scrolling at 360 px, all of it
 // reached by the keyboard, and nothing that fails while the official servers and both SDK clients are at work.
 
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { axeFaults, hasChromium, launchBrowser } from "../support/browser.ts";
 import { goTo, SERVERS, TestGateway } from "./gateway.ts";
@@ -250,6 +250,27 @@ describe.skipIf(!hasChromium())("every page", () => {
     await page.getByRole("option", { selected: true }).getByText("Chain").waitFor();
     await page.keyboard.press("Enter");
     await heading(page, "Chain");
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
+  it("asks for nothing while nothing happens", async () => {
+    const { page, context, faults } = await gateway.open(browser, "#/home");
+    const asked: Record<string, string[]> = {};
+    for (const { name, visit } of PLACES) {
+      if (!["Home", "Traffic", "Tools", "Live", "Chain"].includes(name)) continue;
+      await visit(page);
+      // What a place reads when it opens, which may be a new stream of events too.
+      await page.waitForTimeout(1000);
+      const requests: string[] = [];
+      const onRequest = (request: Request): void => void requests.push(`${request.method()} ${request.url()}`);
+      page.on("request", onRequest);
+      await page.waitForTimeout(2000);
+      page.off("request", onRequest);
+      asked[name] = requests;
+      await leave(page);
+    }
+    expect(asked).toEqual({ Home: [], Traffic: [], Tools: [], Live: [], Chain: [] });
     expect(faults).toEqual([]);
     await context.close();
   });

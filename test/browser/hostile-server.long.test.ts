@@ -145,6 +145,38 @@ describe.skipIf(!hasChromium())("hostile text in the console", () => {
     await page.keyboard.press("Escape");
   });
 
+  it("in schemas and results that are too large for a page", async () => {
+    const call = page.getByRole("button", { name: "Call", exact: true });
+    const size = (): Promise<number> => page.evaluate(() => document.querySelectorAll("main *").length);
+    await goTo(page, "#/tools/hostile/bad_depth");
+    await page.getByLabel("p19", { exact: true }).waitFor();
+    expect(await size()).toBeLessThan(2000);
+    await goTo(page, "#/tools/hostile/bad_width");
+    await page.getByText("The form has 300 of 5,000 fields. The rest is edited as JSON.").waitFor();
+    await page.getByLabel("p299", { exact: true }).waitFor();
+    await page.getByLabel("Arguments as JSON").fill('{"p1": "with a field", "p4999": "without"}');
+    await expect.poll(() => page.getByLabel("p1", { exact: true }).inputValue()).toBe("with a field");
+    expect(await size()).toBeLessThan(4000);
+    await goTo(page, "#/tools/hostile/bad_many");
+    await page.getByRole("heading", { name: "bad_many", exact: true }).waitFor();
+    await call.click();
+    const result = page.getByRole("region", { name: "Result" });
+    await result.getByText("block 199", { exact: true }).waitFor();
+    expect(await size()).toBeLessThan(3000);
+    await result.getByRole("button", { name: "29,800 more blocks" }).click();
+    await result.getByText("block 799", { exact: true }).waitFor();
+    await result.getByRole("button", { name: "29,200 more blocks" }).waitFor();
+    await goTo(page, "#/tools/hostile/bad_wide_question");
+    await page.getByRole("heading", { name: "bad_wide_question", exact: true }).waitFor();
+    await call.click();
+    const dialog = page.getByRole("dialog", { name: "hostile asks" });
+    await dialog.getByText("The form has 300 of 1,000 fields.").waitFor();
+    await dialog.getByLabel("Answer as JSON").fill('{"p999": "the last"}');
+    await dialog.getByRole("button", { name: "Accept" }).click();
+    await result.getByText("the last").waitFor();
+    await expectInert();
+  });
+
   it("in Home, Chain, Live and the palette", async () => {
     await goTo(page, "#/home");
     await page.getByRole("table", { name: "Clients" }).getByRole("row").nth(1).waitFor();

@@ -39,6 +39,11 @@ const hostileSchema = {
   },
 };
 const plainSchema = { type: "object" };
+/** An object with so many properties, all with the same schema. */
+const wide = (size: number, property: object): object => ({
+  type: "object",
+  properties: Object.fromEntries(Array.from({ length: size }, (_, at) => [`p${at}`, property])),
+});
 const tool = (name: string, inputSchema: object = plainSchema): object => ({
   name,
   title: `${name} ${HOSTILE}`,
@@ -56,6 +61,10 @@ const TOOLS = [
   tool("bad_question"),
   tool("bad_visit"),
   tool("bad_long"),
+  tool("bad_depth", wide(20, { $ref: "#" })),
+  tool("bad_width", wide(5000, { type: "string" })),
+  tool("bad_many"),
+  tool("bad_wide_question"),
   { ...tool("bad_description"), description: LONG },
   tool(`<img src=x onerror=window.__pwned=1>`),
 ];
@@ -113,6 +122,17 @@ async function call({ name, _meta }: Params): Promise<object> {
         elicitationId: "v",
       });
       break;
+    case "bad_wide_question":
+      return {
+        content: [
+          {
+            type: "text",
+            text: JSON.stringify(await ask({ message: "Much?", requestedSchema: wide(1000, { type: "string" }) })),
+          },
+        ],
+      };
+    case "bad_many":
+      return { content: Array.from({ length: 30_000 }, (_, at) => ({ type: "text", text: `block ${at}` })) };
     case "bad_long":
       process.stderr.write(`${LONG}\n`);
       return { content: [{ type: "text", text: LONG }], structuredContent: { [LONG]: LONG } };

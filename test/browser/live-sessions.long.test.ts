@@ -92,6 +92,36 @@ describe.skipIf(!hasChromium())("the page Live", () => {
       .waitFor();
   });
 
+  it("inspects no values of a process that is gone", async () => {
+    await goTo(page, "#/live/new?server=js&name=renewed");
+    const inspect = transcript().getByRole("button", { name: "Inspect the value" });
+    const inspector = page.getByRole("region", { name: "Inspector" });
+    const renewed = transcript().getByText("In a new process", { exact: true });
+    const list = (name: string): string => `Array.from({ length: 300 }, (_, at) => ({ at, name: '${name} ' + at }))`;
+    await evaluate(list("old"));
+    await inspect.waitFor();
+    await inspect.click();
+    await inspector.getByText("old 7").first().waitFor();
+    expect(await renewed.count()).toBe(0);
+    await button("Reset").click();
+    await page
+      .getByRole("dialog", { name: /^Reset / })
+      .getByRole("button", { name: "Reset session" })
+      .click();
+    await expect.poll(() => inspect.count()).toBe(0);
+    await expect.poll(() => inspector.getByText("old 7").count()).toBe(0);
+    await evaluate(list("new"));
+    await inspect.waitFor();
+    // In their order: old values, the line, new values.
+    await expect
+      .poll(() => transcript().innerText())
+      .toMatch(/^(?:(?!In a new process)[^])*old [^]*In a new process[^]*new /);
+    expect(await renewed.count()).toBe(1);
+    expect(await inspect.count()).toBe(1);
+    await inspect.click();
+    await inspector.getByText("new 7").first().waitFor();
+  });
+
   it.runIf(hasSbcl())("takes a restart of an error in Lisp, with a value", async () => {
     await goTo(page, "#/live/new?server=lisp&name=mine");
     await evaluate("(list :result (+ 1 unbound-number))");

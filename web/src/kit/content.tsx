@@ -1,10 +1,11 @@
 // Content: the blocks of a result: text, images, audio, resources, structured content. Everything is inert: text is plain
 // text, an image is shown only from the data in the block, and a link of a server leads to nowhere but the page Tools.
 
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
+import { useState } from "preact/hooks";
 import { hrefOfResource } from "../tools/catalogue.ts";
 import { CopyButton } from "./copy.tsx";
-import { bytes } from "./format.ts";
+import { bytes, plural } from "./format.ts";
 import { InertText } from "./inert-text.tsx";
 import { Json } from "./json.tsx";
 import { Tag } from "./marks.tsx";
@@ -22,13 +23,40 @@ export function ResultContent({ result }: { readonly result: Fields }): JSX.Elem
   const blocks = Array.isArray(content) ? (content as readonly unknown[]) : [];
   return (
     <div class="stack">
-      {blocks.map((block, index) => (
-        <Content key={index} block={block} />
-      ))}
+      <Some of={blocks} what="block">
+        {(block) => <Content block={block} />}
+      </Some>
       {structuredContent === undefined || repeats(blocks, structuredContent) ? null : (
         <Json value={structuredContent} />
       )}
     </div>
+  );
+}
+
+/** As many are drawn at once as a person may look through. */
+const PAGE = 200;
+
+/** The first of many, how many more there are, and a button that shows some of those. */
+export function Some(props: {
+  readonly of: readonly unknown[];
+  /** What one of them is called. */
+  readonly what: string;
+  readonly children: (one: unknown) => JSX.Element;
+}): JSX.Element {
+  const { of, what, children } = props;
+  const [shown, setShown] = useState(PAGE);
+  const more = of.length - shown;
+  return (
+    <>
+      {of.slice(0, shown).map((one, at) => (
+        <Fragment key={at}>{children(one)}</Fragment>
+      ))}
+      {more > 0 ? (
+        <button type="button" class="link" onClick={() => setShown(shown * 4)}>
+          {plural(more, `more ${what}`)}
+        </button>
+      ) : null}
+    </>
   );
 }
 

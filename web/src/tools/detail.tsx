@@ -14,9 +14,9 @@ import { place } from "../router.ts";
 import { info, tokenAdvice, typedLine } from "../state.ts";
 import { ask, calls, cancelCall, isRunning, progressText, startCall, type Call } from "./call.ts";
 import { catalogue, setHidden } from "./catalogue.ts";
-import { focusProblem, Form, JsonInput, type Suggest, type Values } from "./form.tsx";
+import { focusProblem, Form, Rest, ValuesAsJson, type Suggest, type Values } from "./form.tsx";
 import { Result } from "./result.tsx";
-import { defaultsOf, fieldsOf, isObject, problemsIn, type Field } from "./schema.ts";
+import { defaultsOf, fieldsOf, isObject, problemsIn, restOf, type Field } from "./schema.ts";
 import { expandTemplate, variablesOf } from "./template.ts";
 
 export function keyOf({ kind, server = "", name }: CatalogueItem): string {
@@ -203,8 +203,6 @@ interface ArgumentsProps {
   readonly request: readonly [method: string, params: Values];
 }
 
-const NO_MARKS = { "aria-describedby": undefined, "aria-invalid": undefined, "aria-required": undefined } as const;
-
 function Arguments(props: ArgumentsProps): JSX.Element {
   const { item, fields, values, setValues, call, request } = props;
   const [isTried, setIsTried] = useState(false);
@@ -223,32 +221,32 @@ function Arguments(props: ArgumentsProps): JSX.Element {
     } else start();
   };
   const hasFields = fields !== undefined && fields.length > 0;
+  const rest = useMemo(() => (fields === undefined ? 0 : restOf(schemaOf(item), fields)), [item.definition]);
   const hasArguments = item.kind !== "resources";
   const json = (
-    <div class="field">
-      <label for={`${key}-json`}>{item.kind === "templates" ? "Variables as JSON" : "Arguments as JSON"}</label>
-      <JsonInput
-        value={values}
-        marks={{ ...NO_MARKS, id: `${key}-json` }}
-        rows={hasFields ? 8 : 5}
-        onProblem={setJsonProblem}
-        onChange={(value) => {
-          if (value === undefined || (isObject(value) && !Array.isArray(value))) setValues(value ?? {});
-        }}
-      />
-    </div>
+    <ValuesAsJson
+      id={`${key}-json`}
+      label={item.kind === "templates" ? "Variables as JSON" : "Arguments as JSON"}
+      rows={hasFields ? 8 : 5}
+      values={values}
+      onProblem={setJsonProblem}
+      onChange={setValues}
+    />
   );
   return (
     <form class={hasFields ? "arguments two" : "arguments"} noValidate onSubmit={onSubmit}>
       <div class="stack">
         {hasFields ? (
-          <Form
-            fields={fields}
-            values={values}
-            onChange={setValues}
-            problems={isTried ? problems : {}}
-            suggest={suggest}
-          />
+          <>
+            <Rest fields={fields} rest={rest} />
+            <Form
+              fields={fields}
+              values={values}
+              onChange={setValues}
+              problems={isTried ? problems : {}}
+              suggest={suggest}
+            />
+          </>
         ) : hasArguments ? (
           <p class="soft">{fields === undefined ? "It takes any arguments, as JSON." : "It takes no arguments."}</p>
         ) : null}

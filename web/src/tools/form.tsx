@@ -4,6 +4,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { Button } from "../kit/button.tsx";
+import { count } from "../kit/format.ts";
 import { inertString } from "../kit/inert.ts";
 import { InertText } from "../kit/inert-text.tsx";
 import { isObject, type Choice, type Field } from "./schema.ts";
@@ -41,6 +42,22 @@ export function Form({ fields, values, onChange, problems, path = "", byTitle, s
         />
       ))}
     </div>
+  );
+}
+
+/** Says that the form has not all fields, where what is left out is edited as JSON. */
+export function Rest({
+  fields,
+  rest,
+}: {
+  readonly fields: readonly Field[];
+  readonly rest: number;
+}): JSX.Element | null {
+  if (rest <= 0) return null;
+  return (
+    <p class="soft">
+      The form has {count(fields.length)} of {count(fields.length + rest)} fields. The rest is edited as JSON.
+    </p>
   );
 }
 
@@ -357,8 +374,36 @@ function List(props: InputProps & { readonly item: "text" | "number" }): JSX.Ele
   );
 }
 
+const NO_MARKS = { "aria-describedby": undefined, "aria-invalid": undefined, "aria-required": undefined } as const;
+
+/** All values of a form as JSON, also those that have no field. */
+export function ValuesAsJson(props: {
+  readonly id: string;
+  readonly label: string;
+  readonly rows: number;
+  readonly values: Values;
+  readonly onProblem: (problem: string | undefined) => void;
+  readonly onChange: (values: Values) => void;
+}): JSX.Element {
+  const { id, label, rows, values, onProblem, onChange } = props;
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <JsonInput
+        value={values}
+        marks={{ ...NO_MARKS, id }}
+        rows={rows}
+        onProblem={onProblem}
+        onChange={(value) => {
+          if (value === undefined || (isObject(value) && !Array.isArray(value))) onChange(value ?? {});
+        }}
+      />
+    </div>
+  );
+}
+
 /** JSON of any value. What is not valid stays in the field, and the value is as it was. */
-export function JsonInput(
+function JsonInput(
   props: InputProps & { readonly rows: number; readonly onProblem?: (problem: string | undefined) => void },
 ): JSX.Element {
   const { value, marks, onChange, rows, onProblem } = props;

@@ -1,26 +1,29 @@
 // A question of a server during a call: a form, or a page to visit. The page is opened only when a person clicks it.
 
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useId, useMemo, useState } from "preact/hooks";
 import type { Question } from "../../../src/console/types.ts";
 import { Button } from "../kit/button.tsx";
 import { CopyButton } from "../kit/copy.tsx";
 import { Dialog } from "../kit/dialog.tsx";
 import { InertText } from "../kit/inert-text.tsx";
 import { answer } from "./call.ts";
-import { focusProblem, Form, type Values } from "./form.tsx";
-import { defaultsOf, fieldsOf, problemsIn } from "./schema.ts";
+import { focusProblem, Form, Rest, ValuesAsJson, type Values } from "./form.tsx";
+import { defaultsOf, fieldsOf, problemsIn, restOf } from "./schema.ts";
 
 export function QuestionDialog({ question }: { readonly question: Question }): JSX.Element {
   const { params, server } = question;
   const fields = useMemo(() => fieldsOf(params["requestedSchema"]) ?? [], [question.id]);
   const [values, setValues] = useState<Values>(() => defaultsOf(fields));
+  const rest = useMemo(() => restOf(params["requestedSchema"], fields), [fields]);
   const [isTried, setIsTried] = useState(false);
+  const [jsonProblem, setJsonProblem] = useState<string | undefined>(undefined);
+  const jsonId = useId();
   const problems = problemsIn(fields, values);
   const isUrl = params["mode"] === "url";
   const onSubmit = (event: Event): void => {
     event.preventDefault();
-    if (Object.keys(problems).length > 0) {
+    if (Object.keys(problems).length > 0 || jsonProblem !== undefined) {
       setIsTried(true);
       focusProblem(event.currentTarget as HTMLFormElement);
     } else void answer(question, "accept", isUrl ? undefined : values);
@@ -34,7 +37,20 @@ export function QuestionDialog({ question }: { readonly question: Question }): J
         {isUrl ? (
           <Visit url={String(params["url"])} />
         ) : (
-          <Form fields={fields} values={values} onChange={setValues} problems={isTried ? problems : {}} byTitle />
+          <>
+            <Rest fields={fields} rest={rest} />
+            <Form fields={fields} values={values} onChange={setValues} problems={isTried ? problems : {}} byTitle />
+          </>
+        )}
+        {isUrl || rest <= 0 ? null : (
+          <ValuesAsJson
+            id={jsonId}
+            label="Answer as JSON"
+            rows={8}
+            values={values}
+            onProblem={setJsonProblem}
+            onChange={setValues}
+          />
         )}
         <div class="row wrap">
           <Button kind="go" submit>

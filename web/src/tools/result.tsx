@@ -4,7 +4,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CatalogueItem } from "../../../src/console/types.ts";
-import { Content, Resource, ResultContent } from "../kit/content.tsx";
+import { Content, Resource, ResultContent, Some } from "../kit/content.tsx";
 import { clock, duration } from "../kit/format.ts";
 import { InertText } from "../kit/inert-text.tsx";
 import { Json } from "../kit/json.tsx";
@@ -129,9 +129,9 @@ function Body({ result }: { readonly result: Readonly<Record<string, unknown>> }
   if (Array.isArray(contents)) {
     return (
       <div class="stack">
-        {contents.map((resource: unknown, at) =>
-          isObject(resource) ? <Resource key={at} resource={resource} /> : <Json key={at} value={resource} />,
-        )}
+        <Some of={contents} what="part">
+          {(resource) => (isObject(resource) ? <Resource resource={resource} /> : <Json value={resource} />)}
+        </Some>
         {contents.length === 0 ? <p class="soft">The resource has no contents.</p> : null}
       </div>
     );
@@ -144,9 +144,9 @@ function Body({ result }: { readonly result: Readonly<Record<string, unknown>> }
             <InertText text={result["description"]} />
           </p>
         ) : null}
-        {messages.map((message: unknown, at) => (
-          <PromptMessage key={at} message={message} />
-        ))}
+        <Some of={messages} what="message">
+          {(message) => <PromptMessage message={message} />}
+        </Some>
       </div>
     );
   }

@@ -1,12 +1,22 @@
 // Which fields a form has for a schema, and what it says about their values.
 
 import { describe, expect, it } from "vitest";
-import { defaultsOf, fieldsOf, problemsIn, type Field } from "./schema.ts";
+import { defaultsOf, fieldsOf, problemsIn, restOf, type Field } from "./schema.ts";
 import { expandTemplate, valuesIn, variablesOf } from "./template.ts";
 
 function typesOf(properties: object, more: object = {}): Readonly<Record<string, unknown>> {
   const fields = fieldsOf({ type: "object", properties, ...more }) ?? [];
   return Object.fromEntries(fields.map((field: Field) => [field.name, field.type]));
+}
+
+function countOf(fields: readonly Field[] = []): number {
+  return fields.reduce((sum, field) => sum + 1 + (field.type === "object" ? countOf(field.fields) : 0), 0);
+}
+
+/** An object with so many properties, all with the same schema. */
+function wide(size: number, property: object): { readonly type: "object"; readonly properties: object } {
+  const names = Array.from({ length: size }, (_, at) => `p${at}`);
+  return { type: "object", properties: Object.fromEntries(names.map((name) => [name, property])) };
 }
 
 describe("the fields of a schema", () => {
@@ -54,6 +64,43 @@ describe("the fields of a schema", () => {
     const tree = { type: "object", properties: { child: { $ref: "#/$defs/tree" } } };
     expect(JSON.stringify(fieldsOf({ ...tree, $defs: { tree } })).length).toBeLessThan(10_000);
     for (const schema of [undefined, null, true, [], { type: "string" }]) expect(fieldsOf(schema)).toBeUndefined();
+  });
+
+  it("are JSON where an object is within itself", () => {
+    const fields = fieldsOf(wide(20, { $ref: "#" }));
+    expect(countOf(fields)).toBe(20);
+    expect(fields?.every(({ type }) => type === "json")).toBe(true);
+    // By way of another object too.
+    const other = { type: "object", properties: { back: { $ref: "#" }, note: { type: "string" } } };
+    const [through] = fieldsOf({ ...wide(1, { $ref: "#/$defs/other" }), $defs: { other } }) ?? [];
+    expect(through?.type === "object" ? through.fields.map(({ type }) => type) : []).toEqual(["json", "text"]);
+    // But not where it is only there twice.
+    const point = { type: "object", properties: { x: { type: "number" } } };
+    expect(countOf(fieldsOf({ ...wide(2, { $ref: "#/$defs/point" }), $defs: { point } }))).toBe(4);
+  });
+
+  it("are no more than a page can show, those of the outer objects first", () => {
+    const levels = [0, 1, 2, 3].map((level) => [`l${level}`, wide(20, { $ref: `#/$defs/l${level + 1}` })]);
+    const $defs = { ...Object.fromEntries(levels), l4: wide(20, { type: "string" }) };
+    const deep = fieldsOf({ ...wide(20, { $ref: "#/$defs/l0" }), $defs });
+    expect(deep).toHaveLength(20);
+    expect(countOf(deep)).toBe(300);
+    const large = fieldsOf({
+      ...wide(250, { $ref: "#/$defs/large" }),
+      $defs: { large: wide(20_000, { type: "string" }) },
+    });
+    expect(countOf(large)).toBe(250);
+    expect(large?.every(({ type }) => type === "json")).toBe(true);
+  });
+
+  it("are some of very many, with all that are required", () => {
+    const schema = { ...wide(5000, { type: "string" }), required: ["p4000", "p4999"] };
+    const fields = fieldsOf(schema) ?? [];
+    expect(countOf(fields)).toBe(300);
+    expect(fields.filter(({ required }) => required).map(({ name }) => name)).toEqual(["p4000", "p4999"]);
+    expect(restOf(schema, fields)).toBe(4700);
+    expect(restOf(wide(300, {}), fieldsOf(wide(300, {})) ?? [])).toBe(0);
+    expect(restOf(undefined, [])).toBe(0);
   });
 });
 

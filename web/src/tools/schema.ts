@@ -31,23 +31,60 @@ export type Field = Common & FieldType & { readonly schema: Schema };
 
 /** Deeper objects are written as JSON. */
 const MAX_DEPTH = 4;
+/** More fields make a page slow, and nobody fills them in. */
+const MAX_FIELDS = 300;
 const MAX_CHOICES = 500;
 /** Strings that are longer than a line more often than not. */
 const LONG =
   /^(?:body|text|content|contents|code|script|sql|description|message|markdown|html|prompt|instructions|input)$/i;
 
-/** The fields of a schema for an object. Undefined if it has no properties, so that its value is written as JSON. */
-export function fieldsOf(schema: unknown, root: unknown = schema, depth = 0): readonly Field[] | undefined {
-  const resolved = resolve(schema, root);
-  if (!isObject(resolved) || !isObject(resolved["properties"])) return undefined;
-  const required = Array.isArray(resolved["required"]) ? resolved["required"] : [];
-  return Object.entries(resolved["properties"]).map(([name, property]) =>
-    fieldOf(name, property, root, required.includes(name), depth),
-  );
+/** What the fields of one form have in common. */
+interface Whole {
+  readonly root: unknown;
+  /** How many more fields it may have. */
+  left: number;
+  /** Objects whose fields it has no room for, so that many references to one do not count them again and again. */
+  readonly tooLarge: Set<Schema>;
 }
 
-function fieldOf(name: string, property: unknown, root: unknown, required: boolean, depth: number): Field {
-  const schema = resolve(property, root) ?? {};
+/**
+ * The fields of a schema for an object. Undefined if it has no properties, so that its value is written as JSON. Of very
+ * many properties some have no field (`restOf`); an object within, for whose fields there is no room, is one for JSON.
+ */
+export function fieldsOf(schema: unknown): readonly Field[] | undefined {
+  const whole = { root: schema, left: MAX_FIELDS, tooLarge: new Set<Schema>() };
+  return fieldsIn(resolve(schema, schema) ?? {}, whole, []);
+}
+
+/** How many properties of the schema are not among its fields. */
+export function restOf(schema: unknown, fields: readonly Field[]): number {
+  const properties = resolve(schema, schema)?.["properties"];
+  return isObject(properties) ? Object.keys(properties).length - fields.length : 0;
+}
+
+/** `path`: the objects that this one is in. One that is in itself would have no end. */
+function fieldsIn(schema: Schema, whole: Whole, path: readonly Schema[]): readonly Field[] | undefined {
+  const { properties, required: names } = schema;
+  if (!isObject(properties) || path.length > MAX_DEPTH) return undefined;
+  if (path.includes(schema) || whole.tooLarge.has(schema)) return undefined;
+  const required = new Set<unknown>(Array.isArray(names) ? names : []);
+  let entries = Object.entries(properties);
+  if (entries.length > whole.left) {
+    if (path.length > 0) {
+      whole.tooLarge.add(schema);
+      return undefined;
+    }
+    const rank = ([name]: readonly [string, unknown]): number => (required.has(name) ? 0 : 1);
+    entries = entries.toSorted((one, other) => rank(one) - rank(other)).slice(0, whole.left);
+  }
+  // Those of this object first, before the objects within it take theirs.
+  whole.left -= entries.length;
+  const inner = [...path, schema];
+  return entries.map(([name, property]) => fieldOf(name, property, required.has(name), whole, inner));
+}
+
+function fieldOf(name: string, property: unknown, required: boolean, whole: Whole, path: readonly Schema[]): Field {
+  const schema = resolve(property, whole.root) ?? {};
   const outer = isObject(property) ? property : {};
   const text = (key: string): string | undefined => {
     const value = outer[key] ?? schema[key];
@@ -60,11 +97,11 @@ function fieldOf(name: string, property: unknown, root: unknown, required: boole
     required,
     default: outer["default"] ?? schema["default"],
     schema,
-    ...typeOf(name, schema, root, depth),
+    ...typeOf(name, schema, whole, path),
   };
 }
 
-function typeOf(name: string, schema: Schema, root: unknown, depth: number): FieldType {
+function typeOf(name: string, schema: Schema, whole: Whole, path: readonly Schema[]): FieldType {
   const choices = choicesOf(schema);
   if (choices !== undefined) return { type: "choice", choices };
   const { format, maxLength, items } = schema;
@@ -84,7 +121,7 @@ function typeOf(name: string, schema: Schema, root: unknown, depth: number): Fie
     case "boolean":
       return { type: "boolean" };
     case "array": {
-      const item = resolve(items, root) ?? {};
+      const item = resolve(items, whole.root) ?? {};
       const several = choicesOf(item);
       if (several !== undefined) return { type: "choices", choices: several };
       const of = plainType(item);
@@ -93,7 +130,7 @@ function typeOf(name: string, schema: Schema, root: unknown, depth: number): Fie
       return { type: "json" };
     }
     case "object": {
-      const fields = depth < MAX_DEPTH ? fieldsOf(schema, root, depth + 1) : undefined;
+      const fields = fieldsIn(schema, whole, path);
       return fields === undefined || fields.length === 0 ? { type: "json" } : { type: "object", fields };
     }
     default:
