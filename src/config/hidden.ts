@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { parse as parseJson, type ParseError } from "jsonc-parser";
 import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
+import { CLIENTS, findClientFile, type Client } from "./clients.ts";
 import { RENAMED, SECTION_KEYS } from "./dialects.ts";
 import { editJson, editStrings, notJson } from "./edit-json.ts";
 import type { Config } from "./load.ts";
@@ -41,18 +42,21 @@ const OTHER_EXCLUDES = ["programs", "openapi"];
 
 /**
  * The text of a config in which a server or a tool is hidden, or no longer. Comments and everything else stay. Returns the
- * same text if that is so already. Throws a HidingError.
+ * same text if that is so already. `file`: its absolute path, which says which variables are expanded in it; without it,
+ * the file may be that of any client. Throws a HidingError.
  */
-export function editHidden(text: string, { server, tool }: Hideable, isHidden: boolean): string {
+export function editHidden(text: string, { server, tool }: Hideable, isHidden: boolean, file?: string): string {
   const root = parse(text);
   const { section, entry } = findEntry(root, server);
   const path = [section, server];
+  if (tool !== undefined) checkToolName(tool);
   const edited =
     tool === undefined
       ? editServer(text, root, path, entry, isHidden)
       : OTHER_EXCLUDES.some((key) => entry[key] !== undefined)
         ? editFilter(text, path, entry, tool, isHidden)
         : editExclude(text, path, entry, tool, isHidden);
+  if (tool !== undefined && isHidden && edited !== text) checkCanBeWritten(tool, file);
   // What cannot be edited without a change of anything else is left to the person.
   const others = (tree: Fields): unknown => ({ ...tree, [section]: { ...(tree[section] as Fields), [server]: null } });
   if (!isDeepStrictEqual(others(parse(edited)), others(root))) {
@@ -131,20 +135,68 @@ function checkToolName(tool: string): void {
   }
 }
 
+/** The variables of other clients. Unlike `${`, nothing that is written in their files stands for one of these itself. */
+const OTHER_VARIABLES: Readonly<Record<NonNullable<Client["variables"]>, RegExp>> = {
+  $VAR: /\$[A-Za-z_]/,
+  "{env:VAR}": /\{(?:env:[A-Za-z_]\w*|file:[^{}]+)\}/,
+};
+
+/** Throws if no item of a list would have this name when the file is read. */
+function checkCanBeWritten(tool: string, file: string | undefined): void {
+  if (tool.trim() === "") {
+    throw new HidingError("The name of the tool is blank, which a config cannot have", "hide it by a rule with *");
+  }
+  const clients = file === undefined ? CLIENTS : [findClientFile(file)?.client];
+  const client = clients.find((one) => one?.variables !== undefined && OTHER_VARIABLES[one.variables].test(tool));
+  if (client === undefined) return;
+  throw new HidingError(
+    `${tool} would be read as a variable in a file of ${client.title}`,
+    "write a rule by hand, with a * in place of the variable",
+  );
+}
+
+/** A name as it is written in a list. A server chooses the names of its tools, so no variable in one is expanded. */
+function writtenName(tool: string): string {
+  return tool.replaceAll("${", () => "$${");
+}
+
+/** What an item of a list matches. Undefined if it has a variable, whose value is not known here. */
+function patternOf(item: string): string | undefined {
+  return /(?<!\$)\$\{/.test(item) ? undefined : item.replaceAll("$${", () => "${");
+}
+
+/** Whether a list in the text of a config has the tool, by its name or a pattern. */
+function isListed(items: readonly string[], tool: string): boolean {
+  return items.some((item) => {
+    const pattern = patternOf(item);
+    return pattern !== undefined && matchesGlob(pattern, tool);
+  });
+}
+
+/** Throws if a tool cannot be shown without a change of a rule that a person has written. */
+function checkRules(items: readonly string[], tool: string): void {
+  // Not every `${` begins a variable, so an item that looks the same may be the name.
+  const rule = items.find((item) => item !== writtenName(tool) && (item === tool || isListed([item], tool)));
+  if (rule === undefined) return;
+  throw new HidingError(
+    `${tool} is hidden by the rule ${JSON.stringify(rule)}, as others may be`,
+    "change the rule in the config by hand",
+  );
+}
+
 function editExclude(text: string, path: readonly string[], entry: Fields, tool: string, isHidden: boolean): string {
-  checkToolName(tool);
   const key = EXCLUDE_KEYS.find((name) => entry[name] !== undefined) ?? "exclude";
   const names = strings(entry[key]);
-  if (isHidden) return isExcluded(names, tool) ? text : editStrings(text, [...path, key], { add: tool });
-  const rule = names.find((name) => name !== tool && matchesGlob(name, tool));
-  if (rule !== undefined) throw hiddenByRule(tool, rule);
-  const isOnly = names.length > 0 && names.every((name) => name === tool);
-  return isOnly ? editJson(text, [...path, key], undefined) : editStrings(text, [...path, key], { remove: tool });
+  const written = writtenName(tool);
+  if (isHidden) return isListed(names, tool) ? text : editStrings(text, [...path, key], { add: written });
+  checkRules(names, tool);
+  const isOnly = names.length > 0 && names.every((name) => name === written);
+  return isOnly ? editJson(text, [...path, key], undefined) : editStrings(text, [...path, key], { remove: written });
 }
 
 /** In an entry whose `exclude` means something else, a filter of its own. */
 function editFilter(text: string, path: readonly string[], entry: Fields, tool: string, isHidden: boolean): string {
-  checkToolName(tool);
+  const written = writtenName(tool);
   const use: readonly unknown[] = Array.isArray(entry["use"]) ? entry["use"] : [];
   const excludedBy = (item: unknown): readonly string[] => {
     const filter = isObject(item) ? item["filter"] : undefined;
@@ -152,9 +204,9 @@ function editFilter(text: string, path: readonly string[], entry: Fields, tool: 
     return isObject(tools) ? strings(tools["exclude"]) : [];
   };
   if (isHidden) {
-    if (use.some((item) => isExcluded(excludedBy(item), tool))) return text;
+    if (use.some((item) => isListed(excludedBy(item), tool))) return text;
     const at = use.findIndex((item) => excludedBy(item).length > 0);
-    const filter = { filter: { tools: { exclude: [tool] } } };
+    const filter = { filter: { tools: { exclude: [written] } } };
     return editJson(
       text,
       [...path, "use"],
@@ -162,18 +214,17 @@ function editFilter(text: string, path: readonly string[], entry: Fields, tool: 
         ? [...use, filter]
         : use.with(
             at,
-            withExcluded(use[at] as Fields, (names) => [...names, tool]),
+            withExcluded(use[at] as Fields, (names) => [...names, written]),
           ),
     );
   }
-  const rule = use.flatMap(excludedBy).find((name) => name !== tool && matchesGlob(name, tool));
-  if (rule !== undefined) throw hiddenByRule(tool, rule);
+  checkRules(use.flatMap(excludedBy), tool);
   const shown = use.flatMap((item) => {
     const names = excludedBy(item);
-    if (!names.includes(tool)) return [item];
+    if (!names.includes(written)) return [item];
     const isOnly =
-      names.every((name) => name === tool) && isDeepStrictEqual(item, { filter: { tools: { exclude: names } } });
-    return isOnly ? [] : [withExcluded(item as Fields, (all) => all.filter((name) => name !== tool))];
+      names.every((name) => name === written) && isDeepStrictEqual(item, { filter: { tools: { exclude: names } } });
+    return isOnly ? [] : [withExcluded(item as Fields, (all) => all.filter((name) => name !== written))];
   });
   if (isDeepStrictEqual(shown, use)) return text;
   return editJson(text, [...path, "use"], shown.length === 0 ? undefined : shown);
@@ -183,13 +234,6 @@ function withExcluded(item: Fields, change: (names: readonly string[]) => readon
   const filter = item["filter"] as Fields;
   const tools = filter["tools"] as Fields;
   return { ...item, filter: { ...filter, tools: { ...tools, exclude: change(strings(tools["exclude"])) } } };
-}
-
-function hiddenByRule(tool: string, rule: string): HidingError {
-  return new HidingError(
-    `${tool} is hidden by the rule ${JSON.stringify(rule)}, as others may be`,
-    "change the rule in the config by hand",
-  );
 }
 
 function isExcluded(names: readonly string[], tool: string): boolean {

@@ -1,11 +1,11 @@
 // Hides servers and tools from clients, at once. Kept in the config, whose file is saved beside it before; a gateway
 // without a file remembers it until it ends. These routes answer on the control socket also where there is no console.
 
-import { realpath } from "node:fs/promises";
+import { realpath, rm, stat } from "node:fs/promises";
 import { MAX_CONFIG_BYTES } from "../config/document.ts";
 import { editHidden, hideInConfig, HidingError, type Hideable, type HiddenInMemory } from "../config/hidden.ts";
 import { writeWithBackup } from "../config/write-config.ts";
-import { readBounded } from "../core/files.ts";
+import { readBounded, replaceFile } from "../core/files.ts";
 import { errorMessage } from "../core/values.ts";
 import type { ConsoleHost } from "./host.ts";
 import { ApiError, type ApiRequest, type Route } from "./route.ts";
@@ -79,16 +79,15 @@ class Hiding {
     const { path, text: loaded } = this.#host.running.config;
     const file = await read(path);
     const text = withoutMark(file);
-    const edited = editHidden(loaded, target, isHidden);
+    const edited = editHidden(loaded, target, isHidden, path);
+    const written = file.slice(0, file.length - text.length) + edited;
     let backup: string | undefined;
     // A command has made the change already, or the file has other changes, which nobody has asked to use.
     if (text === loaded && edited !== text) {
       const real = await realpath(path);
-      backup = await writeWithBackup(real, file, file.slice(0, file.length - text.length) + edited).catch(
-        (error: unknown) => {
-          throw new ApiError(409, `${path} cannot be written: ${errorMessage(error)}`);
-        },
-      );
+      backup = await writeWithBackup(real, file, written).catch((error: unknown) => {
+        throw new ApiError(409, `${path} cannot be written: ${errorMessage(error)}`);
+      });
     } else if (text !== edited) {
       throw new ApiError(
         409,
@@ -97,6 +96,10 @@ class Hiding {
       );
     }
     if (edited !== loaded && !(await reload())) {
+      if (backup !== undefined && (await restore(path, written, file, backup))) {
+        const message = `The gateway cannot use ${path} with this change, so the file is as it was before`;
+        throw new ApiError(409, message, "its log says why");
+      }
       throw new ApiError(409, `${path} was changed, and the gateway cannot use it`, "its log says why");
     }
     return { config: path, ...(backup !== undefined && { backup }) };
@@ -109,6 +112,24 @@ async function read(path: string): Promise<string> {
   } catch (error) {
     throw new ApiError(409, `${path} cannot be read: ${errorMessage(error)}`);
   }
+}
+
+/**
+ * Writes the text before our change again, since with the change the gateway could not be started. Resolves to false if the
+ * file has another text by now, which is kept, or cannot be written; then the backup stays too.
+ */
+async function restore(path: string, written: string, before: string, backup: string): Promise<boolean> {
+  try {
+    const real = await realpath(path);
+    // The change may have made it longer than a config can be.
+    if ((await readBounded(real, Buffer.byteLength(written))).toString() !== written) return false;
+    await replaceFile(real, before, (await stat(real)).mode & 0o777);
+  } catch {
+    return false;
+  }
+  // It has what the file has.
+  await rm(backup, { force: true }).catch(() => undefined);
+  return true;
 }
 
 /** Without a byte order mark. */

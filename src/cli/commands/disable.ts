@@ -3,7 +3,9 @@
 
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
+import { isFatal } from "../../config/document.ts";
 import { editHidden, HidingError, type Hideable } from "../../config/hidden.ts";
+import { checkConfig } from "../../config/load.ts";
 import { errorMessage } from "../../core/values.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { command, type Command } from "../define.ts";
@@ -40,12 +42,13 @@ async function change({ words: [word = "", config = CONFIG], values }: Line, isH
   if (tool === "") throw new UsageError(`${word} has no name of a tool after the slash`);
   let edited: string;
   try {
-    edited = editHidden(text, target, isHidden);
+    edited = editHidden(text, target, isHidden, resolve(path));
   } catch (error) {
     if (!(error instanceof HidingError)) throw error;
     const message = `${error.message}${error.isNotFound ? ` in ${path}` : ""}${error.hint === undefined ? "" : `; ${error.hint}`}`;
     throw error.isNotFound ? new NotFoundError(message) : new UsageError(message);
   }
+  await checkEdited(path, text, edited);
   const what = tool === undefined ? server : `${tool} of ${server}`;
   const exit = await changeFile(file, edited, {
     values,
@@ -55,6 +58,13 @@ async function change({ words: [word = "", config = CONFIG], values }: Line, isH
   });
   if (exit === EXIT.ok && values["dry-run"] !== true) await tellGateways(real, target, isHidden);
   return exit;
+}
+
+/** Throws if the change makes the config one that no gateway can use. A config that was so before can still be changed. */
+async function checkEdited(path: string, before: string, edited: string): Promise<void> {
+  const problem = (await checkConfig(edited, path)).find(isFatal);
+  if (problem === undefined || (await checkConfig(before, path)).some(isFatal)) return;
+  throw new UsageError(`${path} was not changed: with this change it would have an error: ${problem.message}`);
 }
 
 /** Tells the gateways that run this config. The config has the change already, so a failure is only reported. */

@@ -181,8 +181,10 @@ function Part({ detail, tab }: { readonly detail: CallDetail; readonly tab: TabN
   }
 }
 
-function Dropped({ what }: { readonly what: string }): JSX.Element {
+/** `isLong`: what else there was of the call is still there. */
+function Dropped({ what, isLong = false }: { readonly what: string; readonly isLong?: boolean }): JSX.Element {
   const kept = info.value?.keptBytes;
+  if (isLong) return <Empty title={`The ${what} of this call is too long`}>It is not kept, or not shown here.</Empty>;
   return (
     <Empty title={`The ${what} of this call are no longer kept`}>
       {kept === undefined
@@ -193,7 +195,8 @@ function Dropped({ what }: { readonly what: string }): JSX.Element {
 }
 
 function Request({ detail: { request, dropped } }: { readonly detail: CallDetail }): JSX.Element {
-  if (request === undefined) return <Dropped what="request and result" />;
+  const isLong = !dropped.includes("steps");
+  if (request === undefined) return <Dropped what={isLong ? "request" : "request and result"} isLong={isLong} />;
   return (
     <>
       {dropped.includes("request") ? <p class="soft">Parts are too long to be kept.</p> : null}
@@ -207,7 +210,8 @@ function Response({ detail }: { readonly detail: CallDetail }): JSX.Element {
   if (error !== undefined) return <Failure error={error} />;
   if (result === undefined) {
     if (row.status === "running") return <Empty title="No result yet">It runs since {clock(row.at)}.</Empty>;
-    return dropped.includes("result") ? <Dropped what="result" /> : <Empty title="There is no result" />;
+    if (!dropped.includes("result")) return <Empty title="There is no result" />;
+    return <Dropped what="result" isLong={!dropped.includes("steps")} />;
   }
   const hasContent =
     typeof result === "object" && result !== null && Array.isArray((result as { content?: unknown }).content);
