@@ -42,7 +42,7 @@ export class Needs {
     const { gateway, config } = host.running;
     const statuses = Object.entries(gateway.status());
     const ofServers = await Promise.all(
-      statuses.map(([name, status]) => {
+      statuses.map(async ([name, status]) => {
         const entry = config.upstreams.get(name);
         return this.#ofServer(name, status, entry) ?? this.#ofMissingProgram(name, status, entry);
       }),
