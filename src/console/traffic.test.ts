@@ -242,6 +242,14 @@ it("says what was dropped, and what is too long", async () => {
   expect(last).not.toHaveProperty("result");
   expect(traffic.requestOf(3)).toMatchObject({ method: "tools/call" });
   expect(traffic.requestOf(99)).toBeUndefined();
+  // Messages on the wire are no longer than a result that is shown, and what has too many values is no request again.
+  const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`k${at}`, at]));
+  await gateway(callRequest("any", wide), context);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(traffic.requestOf(4)).toBe("dropped");
+  const fourth = await get<CallDetail>("calls/:id", "", { id: "4" });
+  expect(fourth.dropped).toEqual(["request", "result"]);
+  expect(JSON.stringify(fourth).length).toBeLessThan(10_000);
 });
 
 it("GET events: changed rows come together, once for all pages with the same filter", async () => {

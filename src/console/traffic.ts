@@ -2,6 +2,7 @@
 
 import { messageRedactor } from "../config/config-secrets.ts";
 import type { ObservedCall } from "../chain/observe.ts";
+import { isObject } from "../core/values.ts";
 import { stepsOf, type DetailOptions } from "./call-detail.ts";
 import { CallLog } from "./call-log.ts";
 import type { Row } from "./call-row.ts";
@@ -97,7 +98,9 @@ export class Traffic {
   /** The request of a row, to be made again. */
   requestOf(id: number): { readonly method: string; readonly params: unknown } | "dropped" | undefined {
     if (this.log.row(id) === undefined) return undefined;
-    return this.log.kept.record(id)?.request ?? "dropped";
+    const request = this.log.kept.record(id)?.request;
+    // Params that have too many values, or are not JSON, are a text that says so.
+    return request !== undefined && isObject(request.params) ? request : "dropped";
   }
 
   #followLog(isWatched: boolean): void {
