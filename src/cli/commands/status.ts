@@ -11,7 +11,7 @@ import { askGateway, readLog, type RunningGateway } from "../serve/control.ts";
 import { formatEntry } from "../serve/event-log.ts";
 import { upstreamTable } from "../serve/upstream-report.ts";
 import { CHOICE, GATEWAY_FLAG, runningGateways, theGateway } from "../target/running-gateway.ts";
-import { paint, printJson, printTrusted, terminalWidth } from "../terminal/output.ts";
+import { paint, printJson, printStatus, printTrusted, terminalWidth } from "../terminal/output.ts";
 import { oneLine, pad, widthOf } from "../terminal/text.ts";
 import { FILTER_ABOUT, parseFilterLine, readFilter } from "./watch.ts";
 
@@ -96,6 +96,7 @@ async function showCalls(filter: Filter, which: string | undefined, isJson: bool
     printJson({ calls });
     return EXIT.ok;
   }
+  if (calls.length === 0) printStatus(filter.isEmpty ? "There was no call so far" : "No call matches the filter");
   const width = terminalWidth(process.stdout);
   for (const row of calls.toSorted(byCall)) printTrusted(`${callLine(row, width)}\n`);
   return EXIT.ok;

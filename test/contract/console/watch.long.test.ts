@@ -84,6 +84,10 @@ it("watch prints calls as they end, and status has figures and the last calls", 
   expect(calls.out).toContain("hello");
   const found = JSON.parse((await command("status", "--calls", "--json", "text:no such")).out) as { calls: CallRow[] };
   expect(found.calls.map(({ name }) => name)).toEqual(["fail"]);
+  expect(await command("status", "--calls", "server:other")).toMatchObject({
+    ...{ code: 0, out: "" },
+    err: expect.stringContaining("No call matches the filter"),
+  });
   expect(await command("watch", "statu:x")).toMatchObject({
     code: 1,
     err: expect.stringContaining("did you mean status:?"),
