@@ -42,8 +42,9 @@ export function FilterBox(): JSX.Element {
     const isWhole = !suggestion.text.endsWith(":");
     use(before + (isWhole ? " " : "") + element.value.slice(at).trimStart());
     element.focus();
-    setFound([]);
-    if (!isWhole) setTimeout(suggest);
+    // At once: the choice among them must not be lost to a timer that comes late.
+    setFound(isWhole ? [] : suggestions(before));
+    setChosen(-1);
   };
   const onKey = (event: KeyboardEvent): void => {
     const picked = found[chosen];
