@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CatalogueItem } from "../../../src/console/types.ts";
 import { Content, Resource, ResultContent, Some } from "../kit/content.tsx";
+import { Failure } from "../kit/failure.tsx";
 import { clock, duration } from "../kit/format.ts";
 import { InertText } from "../kit/inert-text.tsx";
 import { Json } from "../kit/json.tsx";
@@ -105,21 +106,6 @@ function Summary({ call }: { readonly call: Call }): JSX.Element {
           Show the call
         </a>
       )}
-    </div>
-  );
-}
-
-function Failure({ error }: { readonly error: NonNullable<Call["error"]> }): JSX.Element {
-  return (
-    <div class="stack">
-      <div class="row wrap">
-        {error.kind === undefined ? null : <Tag tone="bad">{error.kind}</Tag>}
-        {error.code === undefined ? null : <Tag>{error.code}</Tag>}
-      </div>
-      <pre>
-        <InertText text={error.message} />
-      </pre>
-      {error.data === undefined ? null : <Json value={error.data} />}
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { get, postEvents, reasonOf, segment } from "../api.ts";
 import { Button } from "../kit/button.tsx";
 import { copyText } from "../kit/copy.tsx";
 import { ResultContent } from "../kit/content.tsx";
+import { Failure } from "../kit/failure.tsx";
 import { bytes, clock, duration, whoText } from "../kit/format.ts";
 import { InertText } from "../kit/inert-text.tsx";
 import { Json } from "../kit/json.tsx";
@@ -222,21 +223,6 @@ function Response({ detail }: { readonly detail: CallDetail }): JSX.Element {
       <div class="as-json">
         <Json value={result} open={0} name="as JSON" />
       </div>
-    </div>
-  );
-}
-
-function Failure({ error }: { readonly error: NonNullable<CallDetail["error"]> }): JSX.Element {
-  return (
-    <div class="stack">
-      <div class="row wrap">
-        {error.kind === undefined ? null : <Tag tone="bad">{error.kind}</Tag>}
-        {error.code === undefined ? null : <Tag>{error.code}</Tag>}
-      </div>
-      <pre>
-        <InertText text={error.message} />
-      </pre>
-      {error.data === undefined ? null : <Json value={error.data} />}
     </div>
   );
 }
