@@ -1,5 +1,5 @@
 // `node --import tsx bench/console-cost.ts [SLICES]`: CPU of a call through `catenary up` with the console on, as a ratio to
-// one with the console off: while nobody looks, and while a page is open. All gateways take turns in one run.
+// one with the console off: while nobody looks, and while a page is open. One run measures all gateways in slices, one after the other.
 
 import { request } from "node:http";
 import { overHttp } from "./callers.ts";

@@ -1,13 +1,13 @@
 // The live sessions of a gateway, for the pages: all sessions of all owners, and what happens in them while somebody
 // looks. Reads what the servers of live sessions say about themselves; live-actions.ts acts in the sessions.
 
-import type { LiveEvent, LivePlace, LiveServer, LiveStatus, LiveTurn } from "../core/live-server.ts";
+import type { LiveEvent, LivePlace, LiveServer, LiveStatus } from "../core/live-server.ts";
 import { unref } from "../core/async.ts";
 import { defined } from "../core/values.ts";
 import type { Feed } from "./feed.ts";
 import type { ConsoleHost } from "./host.ts";
 import { ApiError } from "./route.ts";
-import type { LiveDetail, LiveOverview, LiveServerView, LiveSession, TranscriptEvent, Turn } from "./types.ts";
+import type { LiveDetail, LiveOverview, LiveServerView, LiveSession, TranscriptEvent } from "./types.ts";
 
 /** How often the sessions are looked at while somebody watches them, and how often their output is sent. */
 const LOOK_MS = 1_000;
@@ -82,7 +82,7 @@ export class LiveSessions {
     return {
       session: sessionOf(serverName, server, status),
       server: viewOf(serverName, server),
-      turns: server.turns(place, turns).map(turnOf),
+      turns: server.turns(place, turns),
       ...defined({ definitions }),
       checkpoints,
       libraries: status.libraries,
@@ -190,8 +190,4 @@ function sessionOf(name: string, server: LiveServer, status: LiveStatus): LiveSe
       busy: busy && { op: busy.op, since: busy.since, ...defined({ client: running?.client, code: running?.code }) },
     }),
   };
-}
-
-function turnOf({ turn, at, op, code, args, client, output, ended }: LiveTurn): Turn {
-  return { turn, at, op, code, ...defined({ args, client, output, ended }) };
 }

@@ -23,7 +23,7 @@ const DISCOVER_TIMEOUT_MS = 1_000;
 const START_TIMEOUT_MS = 15_000;
 /** How long a request waits for an upstream that has failed or timed out and has not answered since. */
 const UNAVAILABLE_WAIT_MS = 50;
-/** How long a page of the console waits, which is told when the rest comes. */
+/** How long a page of the console waits. It gets an event when the rest has arrived. */
 const PAGE_WAIT_MS = 500;
 /** After this long without an answer, `server/discover` is sent again. */
 const REDISCOVER_MS = 60_000;

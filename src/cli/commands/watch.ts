@@ -17,7 +17,7 @@ import { oneLine, sanitizeJson } from "../terminal/text.ts";
 export const FILTER_ABOUT: string = `FILTER: words that a call must have, such as
   server:github tool:create_* status:error dur:>500ms client:cursor
   text:"not found" -method:ping since:10m
-A - excludes, a * stands for anything, and commas give alternatives.`;
+A - excludes what matches, a * matches any characters, and commas separate alternatives.`;
 
 const FLAGS = {
   ...GATEWAY_FLAG,

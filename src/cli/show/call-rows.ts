@@ -53,7 +53,7 @@ function callName({ method, name, kind }: CallRow): string {
   return name === undefined ? method : `${method} ${name}`;
 }
 
-/** What a person took to answer is told apart. */
+/** How long the call worked. The time until a person has answered is in parentheses. */
 function taken({ ms, waitMs, kind, status }: CallRow): string {
   if (kind === "question") return waitMs === undefined ? "…" : `(${duration(waitMs)})`;
   if (ms === undefined) return status === "asked" ? "(…)" : "…";
